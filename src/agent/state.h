@@ -21,6 +21,7 @@
 
 #include "agent/agent.h"
 #include "agent/sight.h"
+#include "agent/subscription.h"
 #include "attach/probes.h"
 #include "base/host_id.h"
 #include "collect/decode.h"
@@ -126,6 +127,7 @@ struct agent {
 	size_t n_settling;
 	struct subscription *subscriptions;	/* owned; of a host's agent */
 	size_t n_subscriptions;
+	struct subscription_stats subscription_stats;
 
 	uint64_t second_ns;		/* when on_second ran last */
 	uint64_t second_position;	/* of the ring, after the pass of that second */

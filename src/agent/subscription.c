@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "event.h"
 
+#define SILENT_S 600				/* `sluice run` may be stopped for a while, with its command */
 #define SETTLE_MS 20
 #define SETTLE_MS_LATER 200			/* after half a second */
 #define SETTLE_SLOW_NS UINT64_C(500000000)
@@ -27,6 +28,7 @@ struct subscription {
 	struct agent *agent;
 	struct bufferevent *to;		/* owned */
 	char *run_id;			/* owned */
+	uint32_t uid;			/* of the subscriber */
 	uint32_t kept_pid;		/* see probes_keep(); 0: it has called exec */
 	uint64_t lost;			/* events, which are not reported to the subscriber yet */
 	struct event *on_settle;	/* owned; NULL until the end is asked for */
@@ -236,6 +238,17 @@ on_written(struct bufferevent *bev, void *arg)
 		put_lost(s);
 }
 
+/* A subscriber has nothing to say, and memory is not for what it says. */
+static void
+on_read(struct bufferevent *bev, void *arg)
+{
+	struct subscription *s = arg;
+
+	(void)bev;
+	s->agent->subscription_stats.malformed++;
+	subscription_free(s);
+}
+
 static void
 on_connection(struct bufferevent *bev, short what, void *arg)
 {
@@ -252,31 +265,64 @@ on_connection(struct bufferevent *bev, short what, void *arg)
 			return;
 		}
 	}
+	if ((what & BEV_EVENT_TIMEOUT) != 0)
+		s->agent->subscription_stats.slow++;
 	subscription_free(s);
 }
 
-int
-agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, struct bufferevent *to)
+/* Returns whether a user may have one more subscription. */
+static bool
+has_room(const struct agent *a, uint32_t uid)
 {
-	struct subscription *s = a->n_subscriptions < SUBSCRIPTIONS_MAX ? calloc(1, sizeof(*s)) : NULL;
+	const struct subscription *s;
+	unsigned same = 0, others = 0;
 
+	DL_FOREACH(a->subscriptions, s) {
+		same += s->uid == uid;
+		others += s->uid != 0;
+	}
+	if (a->n_subscriptions >= SUBSCRIPTIONS_MAX)
+		return false;
+	return uid == 0 || (same < SUBSCRIPTIONS_OF_UID && others < SUBSCRIPTIONS_MAX - SUBSCRIPTIONS_KEPT);
+}
+
+int
+agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to)
+{
+	const struct timeval silent = { SILENT_S, 0 };
+	struct subscription *s;
+
+	if (!has_room(a, uid)) {
+		a->subscription_stats.crowded++;
+		bufferevent_free(to);
+		return -EAGAIN;
+	}
+	s = calloc(1, sizeof(*s));
 	if (s == NULL || (s->run_id = strdup(run_id)) == NULL || probes_keep(a->probes, pid, true) < 0) {
 		if (s != NULL)
 			free(s->run_id);
 		free(s);
 		bufferevent_free(to);
-		return a->n_subscriptions < SUBSCRIPTIONS_MAX ? -ENOMEM : -EAGAIN;
+		return -ENOMEM;
 	}
+	s->uid = uid;
 	s->kept_pid = pid;
 	s->agent = a;
 	s->to = to;
 	DL_APPEND(a->subscriptions, s);
 	a->n_subscriptions++;
-	bufferevent_setcb(to, NULL, on_written, on_connection, s);
+	bufferevent_setcb(to, on_read, on_written, on_connection, s);
+	bufferevent_set_timeouts(to, NULL, &silent);
 	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
 		put_known(s, (uint64_t)i, probes_known_since_ns(a->probes, (enum optional_signal)i));
 	correlator_each_cgroup(a->correlator, put_cgroup, s);
 	return 0;
+}
+
+void
+agent_subscription_stats(const struct agent *a, struct subscription_stats *ret)
+{
+	*ret = a->subscription_stats;
 }
 
 void

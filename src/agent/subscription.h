@@ -23,16 +23,27 @@ struct program_key;
 
 enum {
 	SUBSCRIPTIONS_MAX = 16,			/* at once */
+	SUBSCRIPTIONS_OF_UID = 8,		/* of them; root has no limit of its own */
+	SUBSCRIPTIONS_KEPT = 2,			/* that only root can have */
 	SUBSCRIPTION_BYTES_MAX = 8 << 20,	/* that may wait for all subscribers; see agent_subscribe() */
 };
 
 /*
  * Passes on the events of the run from now on, to a connection that it takes over also on failure. pid: the process
  * that begins the run, which has not called exec; the rules in the kernel leave out none of its programs. Of what may
- * wait, each subscriber has the same share: events beyond it are lost, which is reported to the subscriber. Returns 0,
- * -EAGAIN (SUBSCRIPTIONS_MAX) or -ENOMEM.
+ * wait, each subscriber has the same share: events beyond it are lost, which is reported to the subscriber. One that
+ * has read nothing for ten minutes, although something waits, or that sends anything, is disconnected. uid: the
+ * subscriber's. Returns 0, -EAGAIN (too many subscribe, or too many of that uid) or -ENOMEM.
  */
-int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, struct bufferevent *to);
+int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to);
+
+struct subscription_stats {
+	uint64_t crowded;	/* subscriptions beyond the limits */
+	uint64_t slow;		/* subscribers that did not read */
+	uint64_t malformed;	/* subscribers that sent something */
+};
+/* Copies the counters since the start. */
+void agent_subscription_stats(const struct agent *a, struct subscription_stats *ret);
 /* Ends all subscriptions at once; their connections are closed. */
 void agent_unsubscribe_all(struct agent *a);
 

@@ -86,43 +86,42 @@ apply_value(struct apply *a, const struct key *k, const struct yaml_node *n)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Appends an item of a list to s. *ret_good becomes false where it is wrong. 0 or -ENOMEM. */
+static int
+read_item(struct apply *a, const struct key *k, const struct yaml_node *n, struct config_strings *s, bool *ret_good)
+{
+	char why[WHY_SIZE], show[SHOWN_SIZE];
+
+	if (n->kind != YAML_NODE_TEXT) {
+		WRONG(a, n, "%s: this item is %s: expected a single value", k->name, yaml_node_kind_name(n));
+		*ret_good = false;
+		return 0;
+	}
+	if (k->type == KEY_LIST && !value_check_text(k, n->text, why, sizeof(why))) {
+		WRONG(a, n, "%s: %s", k->name, why);
+		*ret_good = false;
+		return 0;
+	}
+	for (size_t i = 0; k->type == KEY_LIST && i < s->n; i++) {
+		if (strcmp(s->list[i], n->text) != 0)
+			continue;
+		WRONG(a, n, "%s: '%s' is already in the list: remove one", k->name, shown(n->text, show));
+		*ret_good = false;
+		return 0;
+	}
+	return strings_add(s, n->text);
+}
+
 /* Appends the texts of a list to s. *ret_good becomes false where one of them is wrong. 0 or -ENOMEM. */
 static int
 read_texts(struct apply *a, const struct key *k, const struct yaml_node *list, struct config_strings *s,
     bool *ret_good)
 {
-	char why[WHY_SIZE], show[SHOWN_SIZE];
-	int r;
+	int r = 0;
 
-	for (const struct yaml_node *n = list->first; n != NULL; n = n->next) {
-		const char *again = NULL;
-
-		if (n->kind != YAML_NODE_TEXT) {
-			WRONG(a, n, "%s: this item is %s: expected a single value", k->name,
-			    yaml_node_kind_name(n));
-			*ret_good = false;
-			continue;
-		}
-		if (k->type == KEY_LIST && !value_check_text(k, n->text, why, sizeof(why))) {
-			WRONG(a, n, "%s: %s", k->name, why);
-			*ret_good = false;
-			continue;
-		}
-		for (size_t i = 0; k->type == KEY_LIST && i < s->n; i++) {
-			if (strcmp(s->list[i], n->text) == 0)
-				again = s->list[i];
-		}
-		if (again != NULL) {
-			WRONG(a, n, "%s: '%s' is already in the list: remove one", k->name,
-			    shown(again, show));
-			*ret_good = false;
-			continue;
-		}
-		r = strings_add(s, n->text);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (const struct yaml_node *n = list->first; n != NULL && r == 0; n = n->next)
+		r = read_item(a, k, n, s, ret_good);
+	return r;
 }
 
 static size_t
@@ -139,12 +138,12 @@ static int
 apply_list(struct apply *a, const struct key *k, const struct yaml_node *n)
 {
 	struct config_strings *field = key_field(k, a->c), new = { 0 };
-	bool good = true;
+	bool good = true, is_one = k->may_be_one && n->kind == YAML_NODE_TEXT;
 	size_t items = count(n);
 	char show[SHOWN_SIZE];
 	int r;
 
-	if (n->kind == YAML_NODE_TEXT) {
+	if (n->kind == YAML_NODE_TEXT && !is_one) {
 		/* Only a valid text is shown: another may hold a password. */
 		char why[WHY_SIZE];
 
@@ -154,11 +153,11 @@ apply_list(struct apply *a, const struct key *k, const struct yaml_node *n)
 			WRONG(a, n, "%s: expected a list, such as [a, b]; and %s", k->name, why);
 		return 0;
 	}
-	if (n->kind != YAML_NODE_LIST) {
+	if (n->kind != YAML_NODE_LIST && !is_one) {
 		wrong_kind(a, k, n);
 		return 0;
 	}
-	if (items < k->min || items > k->max) {
+	if (!is_one && (items < k->min || items > k->max)) {
 		if (items < k->min)
 			WRONG(a, n, "%s: the list is empty: it needs at least one item", k->name);
 		else
@@ -166,7 +165,7 @@ apply_list(struct apply *a, const struct key *k, const struct yaml_node *n)
 			    (unsigned)k->max);
 		return 0;
 	}
-	r = read_texts(a, k, n, &new, &good);
+	r = is_one ? read_item(a, k, n, &new, &good) : read_texts(a, k, n, &new, &good);
 	if (r < 0 || !good) {
 		strings_done(&new);
 		return r;

@@ -24,6 +24,7 @@ enum {
 	CONFIG_SECRET_TIMEOUT_MS = 10000,
 	CONFIG_KEYS_MAX = 64,
 	CONFIG_SOCKETS_MAX = 4,
+	CONFIG_METRICS_MAX = 4,
 };
 
 enum config_log_level {
@@ -87,7 +88,9 @@ struct config {
 	char *cluster;			/* "" none */
 	char *control;
 	char *control_group;
-	char *metrics;			/* "HOST:PORT", "[V6]:PORT", "unix:/PATH" or "off" */
+	char *control_read_group;
+	struct config_strings metrics;	/* "HOST:PORT", "[V6]:PORT" or "unix:/PATH"; none, or "off" alone: no metrics */
+	char *metrics_group;		/* of its unix sockets */
 	bool metrics_public;
 	char *user;			/* the account to become; "root" stays uid 0 */
 	uint64_t drain_ms;

@@ -42,10 +42,14 @@ const struct key config_keys[] = {
 	{ "cluster", KEY_TEXT, F(cluster), "", RESTART, .what = "text of A-Z a-z 0-9 . _ -", .check = check_prefix },
 	{ "control", KEY_TEXT, F(control), "/run/sluice/control.sock", RESTART,
 	    .what = "path of a socket", .check = check_socket_path },
-	{ "control_group", KEY_TEXT, F(control_group), "sluice", RESTART, .what = "group",
+	{ "control_group", KEY_TEXT, F(control_group), "sluice-admin", RESTART, .what = "group",
 	    .check = check_account },
-	{ "metrics", KEY_TEXT, F(metrics), "127.0.0.1:9465", RESTART,
-	    .what = "HOST:PORT, unix:/PATH or off", .check = check_listener },
+	{ "control_read_group", KEY_TEXT, F(control_read_group), "sluice", RESTART, .what = "group",
+	    .check = check_account },
+	{ "metrics", KEY_LIST, F(metrics), "127.0.0.1:9465", RESTART, 0, CONFIG_METRICS_MAX,
+	    .what = "HOST:PORT or unix:/PATH, or off", .check = check_listener, .may_be_one = true },
+	{ "metrics_group", KEY_TEXT, F(metrics_group), "sluice", RESTART, .what = "group",
+	    .check = check_account },
 	{ "metrics_public", KEY_BOOL, F(metrics_public), "false", RESTART },
 	{ "user", KEY_TEXT, F(user), "sluice", RESTART, .what = "account", .check = check_account },
 	{ "drain", KEY_DURATION, F(drain_ms), "10s", RELOAD, 0, S(600) },
@@ -237,7 +241,7 @@ add_type(const struct key *k, char *buf, size_t size)
 		add(buf, size, "%s", k->what);
 		break;
 	case KEY_LIST:
-		add(buf, size, "list of %s", k->what);
+		add(buf, size, "list of %s%s", k->what, k->may_be_one ? "; one needs no list" : "");
 		break;
 	case KEY_MAP:
 	case KEY_SECRETS:

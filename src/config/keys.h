@@ -38,6 +38,7 @@ struct key {
 	bool zero_is_none;		/* 0, which is outside min..max, means that it is not set */
 	const char *const *choices;	/* NULL-terminated */
 	const char *what;		/* of texts, lists, mappings: what an item is, for messages and manuals */
+	bool may_be_one;		/* a list that may be written as its only item */
 	key_check check;		/* of texts, and of each item of a list; may be NULL */
 	const char *former;		/* its name in an earlier version, which is accepted; NULL: none */
 };

@@ -92,9 +92,15 @@ check_properties(const struct whole *w)
 static void
 check_metrics(const struct whole *w)
 {
-	if (!w->c->metrics_public && !listener_is_local(w->c->metrics))
-		WRONG_KEY(w, "metrics", "'%s' is reached from other hosts, and metrics name what runs here: "
-		    "listen on 127.0.0.1, or allow it by `metrics_public: true`", w->c->metrics);
+	const struct config_strings *metrics = &w->c->metrics;
+
+	for (size_t i = 0; i < metrics->n; i++) {
+		if (strcmp(metrics->list[i], "off") == 0 && metrics->n > 1)
+			WRONG_KEY(w, "metrics", "metrics are off, or served at an address: remove 'off', or all others");
+		if (!w->c->metrics_public && !listener_is_local(metrics->list[i]))
+			WRONG_KEY(w, "metrics", "'%s' is reached from other hosts, and metrics name what runs here: "
+			    "listen on 127.0.0.1, or allow it by `metrics_public: true`", metrics->list[i]);
+	}
 }
 
 /* Removes redundant slashes: "/a//b/" becomes "/a/b". */

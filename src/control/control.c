@@ -8,6 +8,10 @@
  *	idle ──line──► asked ──control_answer()──► answering ──all written──► idle
  *
  * A request outlives its client, because its owner holds it: the answer is then dropped.
+ *
+ * A client has a time for its next line, and for reading an answer, however it spreads its bytes over that. What the
+ * requests of others than root cost is measured: a uid that took more than its share of CPU time is not read from until
+ * that is paid for, and its share of the connections is limited, so that it keeps no other user out.
  */
 #include "control/control.h"
 
@@ -15,8 +19,6 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <event2/listener.h>
-#include <grp.h>
 #include <jansson.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -25,15 +27,27 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/text.h"
-#include "control/unix_socket.h"
+#include "control/control_socket.h"
+#include "control/door.h"
+#include "control/shares.h"
 
 #define DEFAULT_IDLE_MS 30000
 #define ANSWER_MAX ((size_t)1 << 20)
-#define NO_GROUP ((gid_t)-1)
+#define SENTENCE_NS UINT64_C(10000000)	/* of a hundred refusals in a second: further ones are silent */
+#define SENTENCES_NS UINT64_C(1000000000)
+#define WAKE_NS 50000		/* CPU time of reading from a client, whatever came */
+#define REQUEST_NS 100000	/* ... of a request besides its handling */
+
+enum {
+	PER_SECOND = 500,	/* connections, most of which are refused then */
+	BURST = 200,
+};
 
 struct client {
 	TAILQ_ENTRY(client) entry;
@@ -41,6 +55,9 @@ struct client {
 	struct bufferevent *bev;	/* owned, with its fd; NULL: handed over */
 	struct control_request *pending;
 	struct control_peer peer;
+	struct share *share;		/* of its uid; NULL: no limit */
+	struct event *on_time;		/* owned; the end of its time, or of its wait */
+	bool is_waiting;		/* is not read from, until its share of CPU time allows that */
 	bool is_last;			/* sends no more: closed once it has its answers */
 	bool is_broken;			/* no further line of it is read */
 	bool is_asking;			/* its request is being handled: it is freed after that */
@@ -54,6 +71,7 @@ struct control_request {
 struct handler {
 	const char *name;		/* the caller's */
 	const char *summary;
+	enum control_access access;
 	control_cb cb;
 	void *arg;
 };
@@ -65,11 +83,13 @@ struct status_source {
 
 struct control {
 	struct event_base *base;	/* the caller's */
-	struct evconnlistener *listener;	/* owned, with its fd */
-	struct event *again;		/* listens again after accept(2) failed */
+	struct door *door;		/* owned */
 	char *path;			/* owned; NULL: not bound */
-	uid_t owner;
-	gid_t group;			/* NO_GROUP: no group */
+	char *admins;			/* owned; the group's name, for messages; NULL: no group */
+	struct peer_rights rights;
+	struct shares shares;
+	unsigned others;		/* clients that have a share */
+	struct pace sentences;		/* for those who are refused */
 	uint32_t idle_ms;
 	struct handler *handlers;	/* owned */
 	size_t n_handlers;
@@ -89,9 +109,42 @@ client_free(struct client *client)
 		client->pending->client = NULL;
 	TAILQ_REMOVE(&c->clients, client, entry);
 	c->stats.clients--;
+	if (client->share != NULL) {
+		client->share->connections--;
+		c->others--;
+	}
+	event_free(client->on_time);
 	if (client->bev != NULL)
 		bufferevent_free(client->bev);
 	free(client);
+}
+
+/* Begins the time in which the client sends its next line, or reads an answer. */
+static void
+expect(struct client *client)
+{
+	uint32_t ms = client->control->idle_ms;
+
+	evtimer_add(client->on_time, (&(struct timeval){ ms / 1000, ms % 1000 * 1000 }));
+}
+
+/* Charges the client's uid, and returns true if nothing is read from the client until that is paid for. */
+static bool
+charge(struct client *client, uint64_t cpu_ns)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), ms;
+
+	if (client->share == NULL)
+		return false;
+	shares_charge(&client->control->shares, client->share, cpu_ns, now);
+	ms = (shares_wait_ns(&client->control->shares, client->share, now) + 999999) / 1000000;
+	if (ms == 0)
+		return false;
+	client->control->stats.waits++;
+	client->is_waiting = true;
+	bufferevent_disable(client->bev, EV_READ);
+	evtimer_add(client->on_time, (&(struct timeval){ (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) }));
+	return true;
 }
 
 /*
@@ -107,6 +160,8 @@ client_write(struct client *client, json_t *answer)
 
 	if (bufferevent_write(client->bev, out, strlen(out)) < 0 || bufferevent_write(client->bev, "\n", 1) < 0)
 		client->is_last = client->is_broken = true;
+	if (!client->is_waiting)
+		expect(client);
 	free(text);
 	json_decref(answer);
 }
@@ -159,7 +214,7 @@ control_hand_over(struct control_request *req, struct json_t *answer)
 		return NULL;
 	bev = client->bev;
 	bufferevent_setcb(bev, NULL, NULL, NULL, NULL);
-	bufferevent_set_timeouts(bev, NULL, NULL);
+	bufferevent_enable(bev, EV_READ);
 	client->bev = NULL;
 	if (!client->is_asking)
 		client_free(client);
@@ -208,6 +263,26 @@ no_command(const struct control *c, const char *command)
 	return answer;
 }
 
+static json_t *
+no_access(struct control *c, const char *what)
+{
+	char sentence[512];
+
+	c->stats.denied++;
+	snprintf(sentence, sizeof(sentence), "only root%s%s may %s", c->admins != NULL ? " and the members of the group " : "",
+	    c->admins != NULL ? c->admins : "", what);
+	return error_json(sentence);
+}
+
+bool
+control_permits(struct control_request *req, enum control_access access, const char *what)
+{
+	if (req->peer.access >= access)
+		return true;
+	control_answer(req, req->client != NULL ? no_access(req->client->control, what) : NULL);
+	return false;
+}
+
 static void
 dispatch(struct client *client, const char *line, size_t len)
 {
@@ -224,14 +299,20 @@ dispatch(struct client *client, const char *line, size_t len)
 	for (size_t i = 0; i < c->n_handlers; i++) {
 		if (strcmp(c->handlers[i].name, command) != 0)
 			continue;
-		req = calloc(1, sizeof(*req));
-		if (req == NULL) {
+		req = client->peer.access >= c->handlers[i].access ? calloc(1, sizeof(*req)) : NULL;
+		if (client->peer.access < c->handlers[i].access) {
+			char what[CONTROL_COMMAND_SIZE + 16];
+
+			snprintf(what, sizeof(what), "send '%s'", command);
+			client_write(client, no_access(c, what));
+		} else if (req == NULL) {
 			client_write(client, NULL);
 		} else {
 			req->client = client;
 			req->peer = client->peer;
 			client->pending = req;
 			client->is_asking = true;
+			evtimer_del(client->on_time);	/* it waits for us now */
 			c->handlers[i].cb(req, args, c->handlers[i].arg);
 			client->is_asking = false;
 		}
@@ -242,11 +323,23 @@ dispatch(struct client *client, const char *line, size_t len)
 	json_decref(args);
 }
 
+/* Handles a line, at the cost of the client's share. */
+static void
+handle(struct client *client, const char *line, size_t len)
+{
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	dispatch(client, line, len);
+	if (client->bev != NULL)
+		(void)charge(client, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin + REQUEST_NS);
+}
+
 static void
 on_read(struct bufferevent *bev, void *arg)
 {
 	(void)bev;
-	process(arg);
+	if (!charge(arg, WAKE_NS))
+		process(arg);
 }
 
 /* Processes lines while no request is pending. May free the client. */
@@ -256,7 +349,7 @@ process(struct client *client)
 	struct evbuffer *in = bufferevent_get_input(client->bev);
 	struct evbuffer *out = bufferevent_get_output(client->bev);
 
-	while (client->pending == NULL && evbuffer_get_length(out) == 0 && !client->is_broken) {
+	while (client->pending == NULL && evbuffer_get_length(out) == 0 && !client->is_broken && !client->is_waiting) {
 		size_t len;
 		char *line = evbuffer_readln(in, &len, EVBUFFER_EOL_LF);
 
@@ -271,7 +364,7 @@ process(struct client *client)
 			client_write(client, error_json("a request is one line of at most 64 KiB"));
 			client->is_last = client->is_broken = true;
 		} else if (len > 0) {
-			dispatch(client, line, len);
+			handle(client, line, len);
 		}
 		free(line);
 		if (client->bev == NULL) {
@@ -279,7 +372,7 @@ process(struct client *client)
 			return;
 		}
 	}
-	if (client->is_last && client->pending == NULL && evbuffer_get_length(out) == 0)
+	if (client->is_last && client->pending == NULL && evbuffer_get_length(out) == 0 && !client->is_waiting)
 		client_free(client);
 }
 
@@ -287,8 +380,31 @@ process(struct client *client)
 static void
 on_written(struct bufferevent *bev, void *arg)
 {
+	struct client *client = arg;
+
 	(void)bev;
-	process(arg);
+	if (!client->is_waiting && client->pending == NULL)
+		expect(client);
+	process(client);
+}
+
+static void
+on_time(evutil_socket_t fd, short what, void *arg)
+{
+	struct client *client = arg;
+
+	(void)fd;
+	(void)what;
+	if (!client->is_waiting) {
+		client->control->stats.cut_off++;
+		client_free(client);
+		return;
+	}
+	client->is_waiting = false;
+	bufferevent_enable(client->bev, EV_READ);
+	if (client->pending == NULL)
+		expect(client);
+	process(client);
 }
 
 static void
@@ -297,12 +413,6 @@ on_client_event(struct bufferevent *bev, short what, void *arg)
 	struct client *client = arg;
 	bool is_busy = client->pending != NULL || evbuffer_get_length(bufferevent_get_output(bev)) > 0;
 
-	if ((what & BEV_EVENT_TIMEOUT) != 0 && (what & BEV_EVENT_READING) != 0 && is_busy) {
-		bufferevent_enable(bev, EV_READ);	/* we wait for the client now, not the client for us */
-		return;
-	}
-	if ((what & BEV_EVENT_TIMEOUT) != 0)
-		client->control->stats.cut_off++;
 	/* Half-closed, as by `nc -N`: the client still reads. Lines that it sent ahead are answered too. */
 	if ((what & BEV_EVENT_EOF) != 0 && is_busy) {
 		client->is_last = true;
@@ -311,54 +421,22 @@ on_client_event(struct bufferevent *bev, short what, void *arg)
 	client_free(client);
 }
 
-/* Returns the membership that the kernel has for that process, not the one that /etc/group has for its user. */
-static bool
-is_in_group(int fd, const struct ucred *peer, gid_t group)
-{
-	gid_t few[64], *groups = few;
-	socklen_t len = sizeof(few);
-	bool found = peer->gid == group;
-	int r;
-
-	r = getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len);
-	if (r < 0 && errno == ERANGE) {
-		groups = malloc(len);
-		r = groups != NULL ? getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) : -1;
-	}
-	for (size_t i = 0; r == 0 && i < len / sizeof(gid_t); i++)
-		found |= groups[i] == group;
-	if (groups != few)
-		free(groups);
-	return found;
-}
-
 /*
- * Returns NULL if the peer may send requests. The socket's mode checks the same, but not for a socket that was
- * passed on or has a wrong mode.
+ * Sends one line to a client that is refused, unless many were in this moment. It fits into an empty socket buffer, or
+ * is lost.
  */
-static const char *
-refusal(const struct control *c, int fd, struct control_peer *ret)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return "the kernel does not report who you are";
-	*ret = (struct control_peer){ peer.pid, peer.uid, peer.gid };
-	if (peer.uid == 0 || peer.uid == c->owner)
-		return NULL;
-	if (c->group != NO_GROUP && is_in_group(fd, &peer, c->group))
-		return NULL;
-	return "only root and the members of the control socket's group may talk to the agent";
-}
-
-/* Sends one line to a client that is refused. It fits into an empty socket buffer, or is lost. */
 static void
-refuse_client(int fd, const char *sentence)
+refuse_client(struct control *c, int fd, const char *sentence)
 {
-	json_t *answer = error_json(sentence);
-	char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT) : NULL;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	json_t *answer = NULL;
+	char *text = NULL;
 
+	if (pace_wait_ns(&c->sentences, SENTENCES_NS, now) == 0) {
+		pace_charge(&c->sentences, SENTENCE_NS, now);
+		answer = error_json(sentence);
+		text = answer != NULL ? json_dumps(answer, JSON_COMPACT) : NULL;
+	}
 	if (text != NULL && send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) > 0)
 		(void)!send(fd, "\n", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	free(text);
@@ -366,64 +444,76 @@ refuse_client(int fd, const char *sentence)
 	close(fd);
 }
 
+/*
+ * Returns NULL if the peer may connect, or the reason why not. The socket's mode checks the same, but not for a socket
+ * that was passed on or has a wrong mode. *ret_share is NULL for one that has no limits.
+ */
+static const char *
+refusal(struct control *c, int fd, struct control_peer *ret, struct share **ret_share)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	*ret_share = NULL;
+	if (peer_of(fd, &c->rights, ret) < 0 || ret->access == CONTROL_NONE) {
+		c->stats.refused++;
+		return "only root and the members of the control socket's groups may talk to the agent";
+	}
+	if (ret->uid != 0 && ret->uid != c->rights.owner) {
+		*ret_share = shares_of(&c->shares, ret->uid, now);
+		if (*ret_share == NULL || (*ret_share)->connections >= CONTROL_CLIENTS_OF_UID ||
+		    c->others >= CONTROL_CLIENTS - CONTROL_CLIENTS_KEPT) {
+			c->stats.crowded++;
+			return "too many clients of this user, or of all, at once; try again in a moment";
+		}
+	}
+	if (c->stats.clients < CONTROL_CLIENTS)
+		return NULL;
+	c->stats.crowded++;
+	return "too many clients at once; try again in a moment";
+}
+
 static void
-on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int len, void *arg)
+on_accept(int fd, void *arg)
 {
 	struct control *c = arg;
-	struct timeval idle = { c->idle_ms / 1000, c->idle_ms % 1000 * 1000 };
 	struct client *client;
 	struct control_peer peer;
-	const char *why = refusal(c, fd, &peer);
+	struct share *share;
+	const char *why = refusal(c, fd, &peer, &share);
 
-	(void)listener;
-	(void)address;
-	(void)len;
 	if (why != NULL) {
-		c->stats.refused++;
-		refuse_client(fd, why);
-		return;
-	}
-	if (c->stats.clients >= CONTROL_CLIENTS) {
-		c->stats.cut_off++;
-		refuse_client(fd, "too many clients at once; try again in a moment");
+		refuse_client(c, fd, why);
 		return;
 	}
 	client = calloc(1, sizeof(*client));
-	if (client != NULL)
+	if (client != NULL) {
 		client->bev = bufferevent_socket_new(c->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (client == NULL || client->bev == NULL) {
+		client->on_time = evtimer_new(c->base, on_time, client);
+	}
+	if (client == NULL || client->bev == NULL || client->on_time == NULL) {
+		if (client != NULL && client->on_time != NULL)
+			event_free(client->on_time);
+		if (client != NULL && client->bev != NULL)
+			bufferevent_free(client->bev);
+		else
+			close(fd);
 		free(client);
-		close(fd);
 		return;
 	}
 	client->control = c;
 	client->peer = peer;
+	client->share = share;
 	TAILQ_INSERT_TAIL(&c->clients, client, entry);
 	c->stats.clients++;
+	if (share != NULL) {
+		share->connections++;
+		c->others++;
+	}
 	bufferevent_setcb(client->bev, on_read, on_written, on_client_event, client);
 	bufferevent_setwatermark(client->bev, EV_READ, 0, CONTROL_LINE_MAX + 2);
-	bufferevent_set_timeouts(client->bev, &idle, &idle);
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
-}
-
-/* Pauses after accept(2) failed for lack of fds or memory: the socket stays readable, so the loop would spin. */
-static void
-on_accept_error(struct evconnlistener *listener, void *arg)
-{
-	struct control *c = arg;
-
-	evconnlistener_disable(listener);
-	event_add(c->again, &(struct timeval){ 1, 0 });
-}
-
-static void
-on_again(evutil_socket_t fd, short what, void *arg)
-{
-	struct control *c = arg;
-
-	(void)fd;
-	(void)what;
-	evconnlistener_enable(c->listener);
+	expect(client);
+	(void)charge(client, WAKE_NS);
 }
 
 /* Makes {"text":…}; names and error texts in it may be any bytes. NULL: out of memory. */
@@ -486,7 +576,8 @@ on_status(struct control_request *req, const struct json_t *args, void *arg)
 }
 
 int
-control_handle(struct control *c, const char *name, const char *summary, control_cb cb, void *arg)
+control_handle(struct control *c, const char *name, const char *summary, enum control_access access, control_cb cb,
+    void *arg)
 {
 	struct handler *handlers;
 
@@ -497,7 +588,7 @@ control_handle(struct control *c, const char *name, const char *summary, control
 	handlers = reallocarray(c->handlers, c->n_handlers + 1, sizeof(*handlers));
 	if (handlers == NULL)
 		return -ENOMEM;
-	handlers[c->n_handlers++] = (struct handler){ name, summary, cb, arg };
+	handlers[c->n_handlers++] = (struct handler){ name, summary, access, cb, arg };
 	c->handlers = handlers;
 	return 0;
 }
@@ -506,35 +597,23 @@ int
 control_handle_status(struct control *c, status_fill fill, void *arg)
 {
 	c->status = (struct status_source){ fill, arg };
-	return control_handle(c, "status", "the state of the agent; --json for programs", on_status, &c->status);
+	return control_handle(c, "status", "the state of the agent; --json for programs", CONTROL_READ, on_status, &c->status);
 }
 
 void
 control_stats(const struct control *c, struct control_stats *ret)
 {
 	*ret = c->stats;
-}
-
-static gid_t
-find_group(const char *name, char *error, size_t error_size)
-{
-	struct group *g = name != NULL ? getgrnam(name) : NULL;
-
-	if (g != NULL)
-		return g->gr_gid;
-	if (name != NULL)
-		snprintf(error, error_size,
-		    "there is no group '%s': only root may use the control socket; `groupadd --system %s` and start again",
-		    name, name);
-	return NO_GROUP;
+	ret->waits += door_waits(c->door);
 }
 
 int
 control_open(struct event_base *base, const struct control_options *o, struct control **ret, char *error,
     size_t error_size)
 {
+	struct door_options door = { .per_second = PER_SECOND, .burst = BURST, .on_accept = on_accept };
 	struct control *c;
-	int fd, r;
+	int r;
 
 	error[0] = '\0';
 	c = calloc(1, sizeof(*c));
@@ -542,26 +621,18 @@ control_open(struct event_base *base, const struct control_options *o, struct co
 		return -ENOMEM;
 	TAILQ_INIT(&c->clients);
 	c->base = base;
-	c->owner = geteuid();
 	c->idle_ms = o->idle_ms > 0 ? o->idle_ms : DEFAULT_IDLE_MS;
-	c->group = find_group(o->group, error, error_size);
-
-	r = fd = unix_socket_listen(o->path, c->group != NO_GROUP ? c->group : getegid(),
-	    c->group != NO_GROUP ? 0660 : 0600, CONTROL_CLIENTS, error, error_size);
+	r = control_bind(o, &c->rights, error, error_size);
 	if (r < 0)
 		goto fail;
-	r = -ENOMEM;
-	c->listener = evconnlistener_new(base, on_accept, c, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	if (c->listener == NULL) {
-		close(fd);
-		unlink(o->path);
-		goto fail;
-	}
-	evconnlistener_set_error_cb(c->listener, on_accept_error);
 	c->path = strdup(o->path);
-	c->again = evtimer_new(base, on_again, c);
-	if (c->path == NULL || c->again == NULL || control_handle(c, "help", "this list", on_help, c) < 0) {
+	door.arg = c;
+	r = door_open(base, r, &door, &c->door);
+	if (r == 0 && c->rights.admins != PEER_NO_GROUP && (c->admins = strdup(o->group)) == NULL)
+		r = -ENOMEM;
+	if (r < 0 || c->path == NULL || control_handle(c, "help", "this list", CONTROL_OWN, on_help, c) < 0) {
 		snprintf(error, error_size, "no memory for the control socket");
+		r = -ENOMEM;
 		goto fail;
 	}
 	*ret = c;
@@ -581,13 +652,11 @@ control_close(struct control *c)
 		return;
 	while ((client = TAILQ_FIRST(&c->clients)) != NULL)
 		client_free(client);
-	if (c->listener != NULL)
-		evconnlistener_free(c->listener);
-	if (c->again != NULL)
-		event_free(c->again);
+	door_close(c->door);
 	if (c->path != NULL)
 		unlink(c->path);	/* may fail after privileges were dropped: the next agent replaces it */
 	free(c->path);
+	free(c->admins);
 	free(c->handlers);
 	free(c);
 }

@@ -193,6 +193,18 @@ get_requests(const struct agent_status *s, struct figure_value *v)
 }
 
 static void
+get_metrics_error(const struct agent_status *s, struct figure_value *v)
+{
+	set_text(v, s->doors.metrics_error);
+}
+
+static void
+get_metrics_up(const struct agent_status *s, struct figure_value *v)
+{
+	v->number = s->doors.metrics_error == NULL;
+}
+
+static void
 get_cpu_share(const struct agent_status *s, struct figure_value *v)
 {
 	double share = s->agent.uptime_ns > 0 ? (double)s->process.cpu_ns / (double)s->agent.uptime_ns : 0;

@@ -168,6 +168,10 @@ status_problems(const struct agent_status *s,
 		    s->config.reload_error != NULL ? s->config.reload_error : "no reason known");
 		cb(STATUS_ERROR, text, arg);
 	}
+	if (s->doors.metrics_error != NULL) {
+		snprintf(text, sizeof(text), "no metrics at %s; what is read there is not the agent's", s->doors.metrics_error);
+		cb(STATUS_ERROR, text, arg);
+	}
 	if (s->output.warning[0] != '\0')
 		cb(STATUS_WARNING, s->output.warning, arg);
 	n = 0;

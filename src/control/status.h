@@ -25,6 +25,7 @@ enum {
 	STATUS_COUNTS = 112,
 	STATUS_UNKNOWN = 32,
 	STATUS_REMOVED = 4,
+	STATUS_LIMITS = 16,
 	STATUS_PROBLEM_SIZE = 768,
 };
 
@@ -52,6 +53,13 @@ struct status_removed {
 struct status_unknown {
 	const char *topic;
 	uint64_t records;
+};
+
+/* How often a limit of a door was reached: a connection or request was refused, ended or made to wait. */
+struct status_limit {
+	const char *door;		/* "control", "metrics", "run" */
+	const char *reason;
+	uint64_t count;
 };
 
 /* A struct for each part of figures.def, with its figures as members, and the lists. */
@@ -98,6 +106,8 @@ struct agent_status {
 	size_t n_removed;
 	struct status_unknown unknown_topics[STATUS_UNKNOWN];
 	size_t n_unknown_topics;
+	struct status_limit limits[STATUS_LIMITS];
+	size_t n_limits;
 };
 
 /* Fills *s, which is zeroed before. */

@@ -190,6 +190,17 @@ lost_json(const struct agent_status *s)
 	return list;
 }
 
+static json_t *
+limits_json(const struct agent_status *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_limits; i++)
+		json_array_append_new(list, json_pack("{so so so}", "door", text(s->limits[i].door),
+		    "reason", text(s->limits[i].reason), "count", number(s->limits[i].count)));
+	return list;
+}
+
 static const struct {
 	const char *key;
 	json_t *(*make)(const struct agent_status *s);
@@ -204,6 +215,7 @@ static const struct {
 	[FIGURE_LIST_waiting] = { "spool.waiting", waiting_json },
 	[FIGURE_LIST_dropped] = { "spool.dropped", dropped_json },
 	[FIGURE_LIST_removed] = { "lake.removed", removed_json },
+	[FIGURE_LIST_limits] = { "doors.limits", limits_json },
 	[FIGURE_LIST_unknown_topics] = { "spool.unknown_topics", unknown_topics_json },
 };
 

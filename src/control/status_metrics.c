@@ -268,6 +268,18 @@ put_unknown_topics(struct writer *w, const struct agent_status *s)
 		count_of(w, "topic", s->unknown_topics[i].topic, NULL, NULL, s->unknown_topics[i].records);
 }
 
+static void
+put_limits(struct writer *w, const struct agent_status *s)
+{
+	struct tally t[STATUS_LIMITS];
+
+	family(w, "sluice_door_limits_total", "counter",
+	    "Connections and requests that were refused, ended or made to wait, by door and reason.");
+	for (size_t i = 0; i < s->n_limits; i++)
+		t[i] = (struct tally){ s->limits[i].door, s->limits[i].reason, s->limits[i].count };
+	tallies(w, "door", "reason", t, s->n_limits);
+}
+
 /* The list of problems has no metric: it is for people, and alerts judge the metrics that problems are derived from. */
 static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_status *s) = {
 	[FIGURE_LIST_signals] = put_signals,
@@ -280,6 +292,7 @@ static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_st
 	[FIGURE_LIST_dropped] = put_dropped,
 	[FIGURE_LIST_removed] = put_removed,
 	[FIGURE_LIST_unknown_topics] = put_unknown_topics,
+	[FIGURE_LIST_limits] = put_limits,
 };
 
 static void
@@ -305,7 +318,7 @@ status_metrics(const struct agent_status *s, struct bytes *out)
 {
 	static const enum figure_part order[] = { FIGURE_PART_agent, FIGURE_PART_process, FIGURE_PART_config,
 		FIGURE_PART_seeing, FIGURE_PART_loss, FIGURE_PART_records, FIGURE_PART_spool, FIGURE_PART_output,
-		FIGURE_PART_lake, FIGURE_PART_registry, FIGURE_PART_containers };
+		FIGURE_PART_lake, FIGURE_PART_registry, FIGURE_PART_containers, FIGURE_PART_doors };
 	struct writer w = { .out = out };
 
 	_Static_assert(sizeof(order) / sizeof(order[0]) == FIGURE_PARTS, "each part has metrics");

@@ -218,6 +218,21 @@ put_lost(struct page *p, const struct agent_status *s)
 }
 
 static void
+put_limits(struct page *p, const struct agent_status *s)
+{
+	bool is_first = true;
+
+	for (size_t i = 0; i < s->n_limits; i++) {
+		if (s->limits[i].count == 0)
+			continue;
+		if (is_first)
+			put(p, "\nlimits of doors\n");
+		is_first = false;
+		put(p, "  %-24s%12s  %s\n", s->limits[i].door, count(p, s->limits[i].count), s->limits[i].reason);
+	}
+}
+
+static void
 put_seeing(struct page *p, const struct agent_status *s)
 {
 	size_t counted = 0;
@@ -272,6 +287,7 @@ status_text(const struct agent_status *s, bool has_colour, struct bytes *out)
 	for (size_t i = 0; i < s->n_unknown_topics; i++)
 		put(&p, "  %-16s%12s  unknown_topic\n", s->unknown_topics[i].topic, count(&p, s->unknown_topics[i].records));
 	put_lost(&p, s);
+	put_limits(&p, s);
 	put_seeing(&p, s);
 	return p.error;
 }

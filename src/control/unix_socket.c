@@ -1,16 +1,18 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * unix_socket: binds with the final mode, sets the group, and only then listens. No change by name follows a
- * link, because the folder may belong to another user.
+ * link, because the folder may belong to another user. A second group is admitted by an access control list.
  */
 #include "control/unix_socket.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static int
@@ -104,4 +106,45 @@ unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *
 		return r;
 	}
 	return fd;
+}
+
+/* The form in which the kernel takes an access control list: a version, and entries by tag and id. */
+struct acl_entry {
+	uint16_t tag;
+	uint16_t perm;
+	uint32_t id;
+};
+
+enum {
+	ACL_VERSION = 2,
+	ACL_OWNER = 0x01,
+	ACL_USER = 0x02,
+	ACL_OWNING_GROUP = 0x04,
+	ACL_GROUP = 0x08,
+	ACL_MASK = 0x10,
+	ACL_OTHERS = 0x20,
+	ACL_READ_WRITE = 6,
+};
+
+int
+unix_socket_admit(const char *path, mode_t mode, uid_t uid, gid_t gid)
+{
+	const uint32_t nobody = UINT32_MAX;
+	struct {
+		uint32_t version;
+		struct acl_entry entries[6];
+	} acl = { .version = ACL_VERSION };
+	size_t n = 0;
+
+	acl.entries[n++] = (struct acl_entry){ ACL_OWNER, ACL_READ_WRITE, nobody };
+	if (uid != 0)
+		acl.entries[n++] = (struct acl_entry){ ACL_USER, ACL_READ_WRITE, uid };
+	acl.entries[n++] = (struct acl_entry){ ACL_OWNING_GROUP, mode >> 3 & 7, nobody };
+	if (gid != (gid_t)-1)
+		acl.entries[n++] = (struct acl_entry){ ACL_GROUP, ACL_READ_WRITE, gid };
+	acl.entries[n++] = (struct acl_entry){ ACL_MASK, ACL_READ_WRITE, nobody };
+	acl.entries[n++] = (struct acl_entry){ ACL_OTHERS, mode & 7, nobody };
+	if (lsetxattr(path, "system.posix_acl_access", &acl, sizeof(acl.version) + n * sizeof(acl.entries[0]), 0) < 0)
+		return -errno;
+	return 0;
 }

@@ -16,4 +16,10 @@
 int unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *error,
     size_t error_size);
 
+/*
+ * Also admits a user (0: none) and a group ((gid_t)-1: none) to the socket of that mode, which then shows rw for its
+ * group. Returns 0, or a negative errno: -EOPNOTSUPP where the file system has no access control lists.
+ */
+int unix_socket_admit(const char *path, mode_t mode, uid_t uid, gid_t gid);
+
 #endif

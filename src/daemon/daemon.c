@@ -33,7 +33,6 @@
 #define TRIM_BYTES (2 << 20)		/* more than the messages of one cycle take */
 #define PRODUCERS_WAIT_MS 1000
 #define TRIM_EACH_S 60
-#define METRICS_RETRY_NS UINT64_C(10000000000)
 
 static void
 on_committed(void *arg)
@@ -72,36 +71,6 @@ on_synced(evutil_socket_t fd, short what, void *arg)
 	delivery_wake(d->delivery);
 }
 
-/*
- * Opens the metrics, unless they are off. An address in use does not stop the agent: it is logged and
- * tried again.
- */
-static int
-open_metrics(struct daemon *d)
-{
-	struct http_options o = { .address = d->config->metrics, .allow_remote = d->config->metrics_public,
-		.group = d->config->control_group };
-	char error[512] = "";
-	int r;
-
-	if (strcmp(d->config->metrics, "off") == 0)
-		return 0;
-	r = http_open(d->base, &o, daemon_fill_status, d, &d->http, error, sizeof(error));
-	/* Any program may have taken the port before. */
-	if (r == -EADDRINUSE && d->config->metrics[0] != '/' && strncmp(d->config->metrics, "unix:", 5) != 0) {
-		if (d->metrics_retry_ns == 0)
-			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; no metrics until it is free", error);
-		d->metrics_retry_ns = clock_ns(CLOCK_BOOTTIME) + METRICS_RETRY_NS;
-		return 0;
-	}
-	if (r < 0)
-		log_event(LOG_LEVEL_ERROR, "metrics.open", "%s", error);
-	else if (d->metrics_retry_ns != 0)
-		log_event(LOG_LEVEL_INFO, "metrics.open", "%s is free now: metrics are served", d->config->metrics);
-	d->metrics_retry_ns = 0;
-	return r;
-}
-
 /* Logs that there is no room for more processes, or that there is again. */
 static void
 watch_room(struct daemon *d)
@@ -131,8 +100,7 @@ on_second(void *arg)
 	/* Memory of a past burst of processes or records is free, but malloc(3) keeps it until it is trimmed. */
 	if (++d->seconds % TRIM_EACH_S == 0)
 		malloc_trim(0);
-	if (d->metrics_retry_ns != 0 && clock_ns(CLOCK_BOOTTIME) >= d->metrics_retry_ns)
-		(void)open_metrics(d);
+	daemon_retry_metrics(d);
 	if (notify_watchdog_us(d->notify) > 0)
 		notify_watchdog(d->notify);
 	log_tick();
@@ -220,44 +188,6 @@ open_events(struct daemon *d)
 		return -1;
 	event_active(d->on_tick, EV_TIMEOUT, 0);	/* the first one starts the thread that syncs */
 	return 0;
-}
-
-/* Opens the control socket and the metrics: bound as root, served as the agent's account. */
-static int
-open_doors(struct daemon *d)
-{
-	struct control_options control = { .path = d->config->control, .group = d->config->control_group };
-	char error[512] = "";
-	int r;
-
-	r = control_open(d->base, &control, &d->control, error, sizeof(error));
-	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "control.open", "%s", error);
-		return -1;
-	}
-	if (error[0] != '\0')
-		log_event(LOG_LEVEL_WARNING, "control.open", "%s", error);
-	if (daemon_open_settle(d) < 0 || control_handle_status(d->control, daemon_fill_status, d) < 0 ||
-	    control_handle(d->control, "reload", "read the configuration again", daemon_on_reload_request, d) < 0 ||
-	    control_handle(d->control, "rules", "list, add NAME RULES, remove NAME: rules until the agent stops",
-	    daemon_on_rules_request, d) < 0 ||
-	    control_handle(d->control, "tag", "--pid PID --run RUN ...: assign a process and its descendants to a run",
-	    daemon_on_tag_request, d) < 0 ||
-	    control_handle(d->control, "subscribe", "pass the events of a run on to the `sluice run` that begins it",
-	    daemon_on_subscribe_request, d) < 0 ||
-	    control_handle(d->control, "attach", "NAME: attach an optional signal, whose fields are known from now on",
-	    daemon_on_attach_request, d) < 0 ||
-	    control_handle(d->control, "detach", "NAME: detach an optional signal, whose fields are null from now on",
-	    daemon_on_detach_request, d) < 0 ||
-	    control_handle(d->control, "dead-letters", "put a file's dead letters back into the spool, for `sluice dead-letters`",
-	    daemon_on_dead_letters_request, d) < 0 ||
-	    control_handle(d->control, "explain", "PID: the attribution of a process, and its evidence",
-	    daemon_on_explain_request, d) < 0 ||
-	    control_handle(d->control, "settle",
-	    "wait until everything before this request is recorded; --delivered: and delivered",
-	    settle_on_request, d->settle) < 0)
-		return -1;
-	return open_metrics(d);
 }
 
 static int
@@ -409,7 +339,7 @@ start(struct daemon *d)
 	}
 	if (daemon_fetch_secrets(d) < 0)
 		return EXIT_USAGE;
-	if (open_doors(d) < 0 || daemon_open_spool(d) < 0 || open_agent(d) < 0)
+	if (daemon_open_doors(d) < 0 || daemon_open_spool(d) < 0 || open_agent(d) < 0)
 		return EXIT_OWN_FAILURE;
 	agent_raise_priority();
 	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || daemon_open_containers(d) < 0 ||
@@ -446,7 +376,7 @@ stop(struct daemon *d)
 	daemon_free_tags(d);
 	daemon_free_letter_batch(d);
 	settle_close(d->settle);
-	http_close(d->http);
+	daemon_close_metrics(d);
 	control_close(d->control);
 	delivery_close(d->delivery);
 	dead_letters_close(d->dead);

@@ -193,6 +193,8 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 		control_answer_error(req, "rules takes list, add NAME RULES or remove NAME, not '%s'", verb);
 		return;
 	}
+	if (!control_permits(req, CONTROL_ADMIN, "add or remove rules"))
+		return;
 	if (name == NULL || name[0] == '\0' || strlen(name) > 63 || strchr(name, '/') != NULL) {
 		control_answer_error(req, "rules %s takes a NAME of 1 to 63 characters without /", verb);
 		return;

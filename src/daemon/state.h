@@ -36,6 +36,14 @@ struct daemon_secrets {
 	char *registry_token;
 };
 
+/* An address at which metrics are served. */
+struct metrics_listener {
+	const char *address;		/* the configuration's */
+	struct http *http;		/* owned; NULL: another program has the port */
+	uint64_t retry_ns;		/* CLOCK_BOOTTIME; 0: no retry */
+	char error[256];		/* why it is not served; "": it is */
+};
+
 struct daemon {
 	const struct daemon_options *options;
 	struct event_base *base;	/* owned, as are all pointers below unless noted */
@@ -59,8 +67,8 @@ struct daemon {
 	bool is_kafka;
 	pid_t lake_maker;		/* the process that makes the lake's folder; 0: none, or it has ended */
 	struct control *control;
-	struct http *http;		/* NULL: no metrics, or not yet */
-	uint64_t metrics_retry_ns;	/* CLOCK_BOOTTIME; 0: no retry */
+	struct metrics_listener metrics[CONFIG_METRICS_MAX];
+	size_t n_metrics;
 	struct notify *notify;
 	struct event *on_term;
 	struct event *on_int;
@@ -93,6 +101,13 @@ struct daemon {
 	const char *waits[TOPIC_COUNT];	/* why a topic waits, static; NULL: it does not */
 	int socket_states[CONFIG_SOCKETS_MAX];	/* values of agent_socket_state() */
 };
+
+/* doors.c */
+/* Opens the control socket and the metrics, while the agent is still root. 0, or -1 after it logged the error. */
+int daemon_open_doors(struct daemon *d);
+/* Tries the ports again that other programs had; called once a second. */
+void daemon_retry_metrics(struct daemon *d);
+void daemon_close_metrics(struct daemon *d);
 
 /* deliver.c. Each returns 0, or -1 after it logged the error. */
 /* Opens the spool and reads the agent's id, while the agent is still root. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/sight.h"
+#include "agent/subscription.h"
 #include "attach/probes.h"
 #include "base/clock.h"
 #include "base/own.h"
@@ -181,6 +182,47 @@ fill_containers(struct agent_status *s, struct daemon *d)
 }
 
 static void
+put_limit(struct agent_status *s, const char *door, const char *reason, uint64_t count)
+{
+	s->limits[s->n_limits++] = (struct status_limit){ door, reason, count };
+}
+
+static void
+fill_doors(struct agent_status *s, struct daemon *d)
+{
+	struct http_stats metrics = { 0 };
+	struct control_stats control;
+	struct subscription_stats run;
+
+	for (size_t i = 0; i < d->n_metrics; i++) {
+		struct http_stats one = { 0 };
+
+		if (d->metrics[i].http != NULL)
+			http_stats(d->metrics[i].http, &one);
+		metrics.waits += one.waits;
+		metrics.displaced += one.displaced;
+		metrics.slow += one.slow;
+		metrics.malformed += one.malformed;
+		if (d->metrics[i].error[0] != '\0')
+			s->doors.metrics_error = d->metrics[i].error;
+	}
+	control_stats(d->control, &control);
+	agent_subscription_stats(d->agent, &run);
+	put_limit(s, "control", "rate", control.waits);
+	put_limit(s, "control", "crowded", control.crowded);
+	put_limit(s, "control", "slow", control.cut_off);
+	put_limit(s, "control", "stranger", control.refused);
+	put_limit(s, "control", "rights", control.denied);
+	put_limit(s, "metrics", "rate", metrics.waits);
+	put_limit(s, "metrics", "crowded", metrics.displaced);
+	put_limit(s, "metrics", "slow", metrics.slow);
+	put_limit(s, "metrics", "malformed", metrics.malformed);
+	put_limit(s, "run", "crowded", run.crowded);
+	put_limit(s, "run", "slow", run.slow);
+	put_limit(s, "run", "malformed", run.malformed);
+}
+
+static void
 fill_own(struct agent_status *s)
 {
 	struct dirent *e;
@@ -223,6 +265,7 @@ daemon_fill_status(struct agent_status *s, void *arg)
 	fill_spool(s, d);
 	fill_output(s, d);
 	fill_containers(s, d);
+	fill_doors(s, d);
 	fill_own(s);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <utlist.h>
 
 #include "agent/subscription.h"
@@ -49,12 +50,13 @@ struct waiting_tag {
 static void
 subscribe(struct waiting_tag *w, const char *run_id, json_t *answer)
 {
+	struct control_peer peer = control_request_peer(w->request);
 	struct bufferevent *to = control_hand_over(w->request, answer);
 	int r;
 
 	if (to == NULL)
 		return;		/* it has disconnected */
-	r = agent_subscribe(w->daemon->agent, run_id, w->pid, to);
+	r = agent_subscribe(w->daemon->agent, run_id, w->pid, peer.uid, to);
 	if (r < 0)
 		log_fields(LOG_LEVEL_WARNING, "run.subscribe", LOG_FIELDS(LOG_TEXT("run", run_id)),
 		    "its events are not passed on: %s", r == -EAGAIN ? "too many runs subscribe at once" : strerror(-r));
@@ -176,16 +178,27 @@ has_run(const json_t *args)
 	return run != NULL && run[0] != '\0';
 }
 
+/* Returns whether a process is one of the client's user. One that the user may not inspect belongs to root in /proc. */
+static bool
+is_own(const struct control_request *req, uint32_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return stat(path, &st) == 0 && st.st_uid == control_request_peer(req).uid;
+}
+
 void
 daemon_on_tag_request(struct control_request *req, const json_t *args, void *arg)
 {
 	uint32_t pid;
 
-	if (daemon_get_pid(args, &pid) && has_run(args))
-		begin(arg, req, args, pid, false);
-	else
+	if (!daemon_get_pid(args, &pid) || !has_run(args))
 		control_answer_error(req,
 		    "tag takes --pid PID and --run RUN, and optionally --pipeline P, --task T, --sample S");
+	else if (is_own(req, pid) || control_permits(req, CONTROL_ADMIN, "tag a process of another user"))
+		begin(arg, req, args, pid, false);
 }
 
 /*

@@ -89,7 +89,7 @@ main(int argc, char **argv)
 		return 2;
 	signal(SIGPIPE, SIG_IGN);
 	options.path = argv[1];
-	http_options.address = argv[2];
+	http_options.listen.address = argv[2];
 	base = event_base_new();
 	term = evsignal_new(base, SIGTERM, on_term, base);
 	evsignal_add(term, NULL);
@@ -101,9 +101,9 @@ main(int argc, char **argv)
 		goto out;
 	}
 	control_handle_status(c, fill, NULL);
-	control_handle(c, "break", "from now on all is wrong", on_break, NULL);
-	control_handle(c, "reload", "answers after a while", on_reload, NULL);
-	control_handle(c, "words", "says its arguments", on_words, NULL);
+	control_handle(c, "break", "from now on all is wrong", CONTROL_ADMIN, on_break, NULL);
+	control_handle(c, "reload", "answers after a while", CONTROL_ADMIN, on_reload, NULL);
+	control_handle(c, "words", "says its arguments", CONTROL_ADMIN, on_words, NULL);
 	printf("%u\n", http_port(h));
 	fflush(stdout);
 	notify_ready(n);

@@ -95,11 +95,11 @@ open_it(const char *group, uint32_t idle_ms)
 	struct control_options o = { .path = socket_path(), .group = group, .idle_ms = idle_ms };
 
 	assert_int_equal(control_open(base, &o, &c, error, sizeof(error)), 0);
-	assert_int_equal(control_handle(c, "echo", "says it again", on_echo, NULL), 0);
-	assert_int_equal(control_handle(c, "hold", "waits", on_hold, NULL), 0);
-	assert_int_equal(control_handle(c, "no", "refuses", on_no, (void *)(uintptr_t)"sluice.yaml"), 0);
-	assert_int_equal(control_handle(c, "take", "is handed over", on_take, NULL), 0);
-	assert_int_equal(control_handle(c, "huge", "answers at length", on_huge, NULL), 0);
+	assert_int_equal(control_handle(c, "echo", "says it again", CONTROL_ADMIN, on_echo, NULL), 0);
+	assert_int_equal(control_handle(c, "hold", "waits", CONTROL_ADMIN, on_hold, NULL), 0);
+	assert_int_equal(control_handle(c, "no", "refuses", CONTROL_ADMIN, on_no, (void *)(uintptr_t)"sluice.yaml"), 0);
+	assert_int_equal(control_handle(c, "take", "is handed over", CONTROL_ADMIN, on_take, NULL), 0);
+	assert_int_equal(control_handle(c, "huge", "answers at length", CONTROL_ADMIN, on_huge, NULL), 0);
 	assert_int_equal(control_handle_status(c, fill, NULL), 0);
 }
 

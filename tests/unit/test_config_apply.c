@@ -172,6 +172,13 @@ listeners_are_addresses(void **state)
 		assert_non_null(strstr(got, "is no listener: write 127.0.0.1:9465, [::1]:9465, unix:/PATH or off"));
 		free(got);
 	}
+	/* One needs no list. */
+	wrong_is("metrics: [127.0.0.1:9465, unix:/run/sluice/metrics.sock]\n", "");
+	wrong_is("metrics: []\n", "");
+	wrong_is("metrics: [127.0.0.1:1, on]\n", "f:1:24: metrics: 'on' is no listener: write 127.0.0.1:9465, [::1]:9465, "
+	    "unix:/PATH or off\n");
+	wrong_is("metrics: [127.0.0.1:1, 127.0.0.1:1]\n", "f:1:24: metrics: '127.0.0.1:1' is already in the list: remove one\n");
+	wrong_is("metrics: {a: b}\n", "f:1:10: metrics: this is a mapping: expected a list, such as [a, b]\n");
 	wrong_is("metrics: unix:rel\n", "f:1:10: metrics: 'rel' is not an absolute path: begin it with /\n");
 	wrong_is("metrics: host.example:9465\n", "f:1:10: metrics: 'host.example' is a name: write the numeric "
 	    "address to listen on, or localhost\n");

@@ -75,6 +75,7 @@ metrics_leave_the_host_only_on_demand(void **state)
 	wrong_is("metrics: 0.0.0.0:9465\n", "f:1:1: '0.0.0.0:9465' is reached from other hosts, and metrics name "
 	    "what runs here: listen on 127.0.0.1, or allow it by `metrics_public: true`\n");
 	wrong_is("metrics: 0.0.0.0:9465\nmetrics_public: true\n", "");
+	wrong_is("metrics: [off, 127.0.0.1:1]\n", "f:1:1: metrics are off, or served at an address: remove 'off', or all others\n");
 }
 
 static void

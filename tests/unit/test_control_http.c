@@ -27,12 +27,14 @@ static struct event_base *base;
 static struct http *h;
 static char error[512];
 static bool is_bad;
+static unsigned filled;
 static char answer[1 << 16];
 
 static void
 fill(struct agent_status *s, void *arg)
 {
 	assert_ptr_equal(arg, &is_bad);
+	filled++;
 	if (is_bad)
 		status_sample_bad(s);
 	else
@@ -42,7 +44,7 @@ fill(struct agent_status *s, void *arg)
 static int
 open_at(const char *address, uint32_t timeout_ms)
 {
-	struct http_options o = { .address = address, .timeout_ms = timeout_ms };
+	struct http_options o = { .listen = { .address = address }, .timeout_ms = timeout_ms };
 
 	return http_open(base, &o, fill, &is_bad, &h, error, sizeof(error));
 }
@@ -143,8 +145,10 @@ health_and_readiness_differ(void **state)
 {
 	(void)state;
 	assert_int_equal(open_at("localhost:0", 0), 0);
+	timers.now_us = 1000000;
 	assert_memory_equal(GET("/readyz"), "HTTP/1.1 200 OK\r\n", 17);
 	is_bad = true;
+	timers.now_us += 1000000;	/* for so long a status is served again */
 	assert_memory_equal(GET("/readyz"), "HTTP/1.1 503 Service Unavailable\r\n", 34);
 	assert_non_null(strstr(answer, "\r\n\r\nthe schema registry at http://localhost:8081 is away"));
 	assert_memory_equal(GET("/healthz"), "HTTP/1.1 200 OK\r\n", 17);
@@ -189,16 +193,20 @@ too_much_is_refused(void **state)
 	assert_memory_equal(GET("/healthz"), "HTTP/1.1 200 OK\r\n", 17);
 }
 
-/*
- * evhttp counts each byte as activity: only a limit on the whole request ends this. The clock advances by the wait
- * before each check of the connections, which then happens at once.
- */
+static struct http_stats
+stats(void)
+{
+	struct http_stats got;
+
+	http_stats(h, &got);
+	return got;
+}
+
+/* The clock advances by the wait before each check of the connections, which then happens at once. */
 static void
 a_request_that_drips_is_cut_off(void **state)
 {
-	static const char request[] = "GET /healthz HTTP/1.1\r\nHost: xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n";
 	int64_t begin_us = 1000000;
-	size_t at = 0;
 	char c = 'x';
 	int fd;
 
@@ -208,15 +216,61 @@ a_request_that_drips_is_cut_off(void **state)
 	timers.over_at_once = SIZE_MAX;
 	timers.now_us = begin_us;
 	fd = client();
-	do {
-		assert_true(at < sizeof(request) - 1);
-		assert_int_equal(send(fd, request + at++, 1, MSG_NOSIGNAL), 1);
+	(void)!send(fd, "G", 1, MSG_NOSIGNAL);
+	for (int looks = 0; recv(fd, &c, 1, MSG_DONTWAIT) != 0; looks++) {
+		assert_in_range(looks, 0, 200);
+		if (looks % 20 == 19)
+			assert_int_equal(send(fd, "E", 1, MSG_NOSIGNAL), 1);
 		event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
-	} while (recv(fd, &c, 1, MSG_DONTWAIT) != 0);
-	assert_in_range(at, 10, 20);
+	}
 	/* To within a tenth; the clock has gone on by the look that is waited for next, too. */
 	assert_in_range(timers.now_us - begin_us, 5000000, 6100000);
+	assert_int_equal(stats().slow, 1);
 	close(fd);
+}
+
+/* A client that sends it byte by byte does not wake the loop for each of them: looks are 50 ms apart. */
+static void
+a_request_in_too_many_pieces_is_cut_off(void **state)
+{
+	int64_t begin_us = 1000000;
+	unsigned sent = 0;
+	char c = 'x';
+	int fd;
+
+	(void)state;
+	assert_int_equal(open_at("127.0.0.1:0", 0), 0);
+	timers.arg = h;
+	timers.over_at_once = SIZE_MAX;
+	timers.now_us = begin_us;
+	fd = client();
+	do {
+		assert_in_range(sent, 0, 100);
+		assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+		sent++;
+		event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+	} while (recv(fd, &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	assert_in_range(sent, 16, 20);
+	assert_in_range(timers.now_us - begin_us, 15 * 50000, 500000 + 20 * 50000);
+	assert_int_equal(stats().malformed, 1);
+	close(fd);
+}
+
+static void
+what_comes_in_pieces_is_answered(void **state)
+{
+	int fd;
+
+	(void)state;
+	assert_int_equal(open_at("127.0.0.1:0", 0), 0);
+	fd = client();
+	(void)!send(fd, "GET /heal", 9, MSG_NOSIGNAL);
+	turn();
+	(void)!send(fd, "thz HTTP/1.1\r\nHost: x\r\n", 23, MSG_NOSIGNAL);
+	turn();
+	(void)!send(fd, "\r\n", 2, MSG_NOSIGNAL);
+	assert_memory_equal(hear(fd), "HTTP/1.1 200 OK\r\n", 17);
+	assert_int_equal(stats().answered, 1);
 }
 
 static void
@@ -227,18 +281,68 @@ the_oldest_of_too_many_gives_way(void **state)
 
 	(void)state;
 	assert_int_equal(open_at("127.0.0.1:0", 0), 0);
+	timers.now_us = 1000000;
 	for (int i = 0; i < 100; i++) {
 		fds[i] = client();
+		timers.now_us += 20000;		/* as fast as they are accepted */
 		turn();
 	}
 	assert_int_equal(recv(fds[0], &c, 1, MSG_DONTWAIT), 0);
 	assert_int_equal(recv(fds[60], &c, 1, MSG_DONTWAIT), 0);
 	assert_int_equal(recv(fds[99], &c, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(stats().displaced, 100 - 32);
 	/* The server still answers. */
 	assert_memory_equal(GET("/healthz"), "HTTP/1.1 200 OK\r\n", 17);
 	for (int i = 0; i < 100; i++)
 		close(fds[i]);
+}
+
+/* The clock is stopped, so that no time pays for more. */
+static void
+connections_that_come_too_fast_wait(void **state)
+{
+	unsigned answered;
+	int fds[80];
+
+	(void)state;
+	assert_int_equal(open_at("127.0.0.1:0", 0), 0);
+	timers.now_us = 1000000;
+	for (int i = 0; i < 80; i++) {
+		fds[i] = client();
+		(void)!send(fds[i], "GET /metrics HTTP/1.1\r\n\r\n", 25, MSG_NOSIGNAL);
+		turn();
+	}
+	answered = (unsigned)stats().answered;
+	assert_in_range(answered, 50, 51);	/* the burst */
+	assert_true(stats().waits > 0);
+	for (int i = 0; i < 2000 && stats().answered < 80; i++) {
+		timers.now_us += 1000;
+		usleep(1000);
+		turn();
+	}
+	assert_int_equal(stats().answered, 80);
+	for (int i = 0; i < 80; i++)
+		close(fds[i]);
+}
+
+static void
+a_status_is_taken_once_a_second(void **state)
+{
+	(void)state;
+	assert_int_equal(open_at("127.0.0.1:0", 0), 0);
+	timers.now_us = 1000000;
+	filled = 0;
+	for (int i = 0; i < 10; i++) {
+		timers.now_us += 99999;
+		GET("/metrics");
+		GET("/readyz");
+	}
+	assert_int_equal(filled, 1);
+	timers.now_us += 1000000;
+	assert_memory_equal(GET("/metrics"), "HTTP/1.1 200 OK\r\n", 17);
+	assert_non_null(strstr(answer, "\nsluice_followed_processes 231\n"));
+	assert_int_equal(filled, 2);
 }
 
 static void
@@ -248,7 +352,7 @@ addresses_that_cannot_be_are_errors(void **state)
 		"::1", "::1:80", "example.org:80", "localhost:" };
 	char address[64];
 	struct http *other = NULL;
-	struct http_options o = { .address = address };
+	struct http_options o = { .listen = { .address = address } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -271,7 +375,7 @@ addresses_that_cannot_be_are_errors(void **state)
 static void
 other_hosts_may_ask_where_it_was_said_so(void **state)
 {
-	struct http_options o = { .address = "0.0.0.0:0", .allow_remote = true };
+	struct http_options o = { .listen = { .address = "0.0.0.0:0", .allow_remote = true } };
 
 	(void)state;
 	assert_int_equal(http_open(base, &o, fill, &is_bad, &h, error, sizeof(error)), 0);
@@ -327,7 +431,11 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_not_there_is_404_and_what_may_not_be_405, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_much_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_request_that_drips_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_request_in_too_many_pieces_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_comes_in_pieces_is_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_oldest_of_too_many_gives_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(connections_that_come_too_fast_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_status_is_taken_once_a_second, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses_that_cannot_be_are_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(other_hosts_may_ask_where_it_was_said_so, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_unix_socket_serves_too, setup, teardown),

@@ -94,7 +94,7 @@ setup(void **state)
 	o.path = tree_path(&tree, "control.sock");
 	assert_int_equal(control_open(base, &o, &c, error, sizeof(error)), 0);
 	assert_int_equal(settle_open(base, &ops, NULL, &s), 0);
-	assert_int_equal(control_handle(c, "settle", "waits", settle_on_request, s), 0);
+	assert_int_equal(control_handle(c, "settle", "waits", CONTROL_ADMIN, settle_on_request, s), 0);
 	return 0;
 }
 

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's doors while another user hammers at them: what that costs is bounded, and no other user is kept out."""
+import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+
+import faults
+import harness
+from agent import AgentTest
+
+STRANGER, MEMBER = 54321, 54322  # uids of no account
+SECONDS = 5
+SHARE = 0.05  # of a CPU, with what the agent does for itself
+ANSWERS_S = 1
+
+# Eight threads that ask as fast as they can, for so many seconds: {port} or {socket}, and what they send.
+HAMMER = """
+import socket, sys, threading, time
+end, counts = time.monotonic() + float(sys.argv[1]), [0, 0]
+at, said = eval(sys.argv[2]), sys.argv[3].encode().decode("unicode_escape").encode()
+def ask():
+    while time.monotonic() < end:
+        try:
+            with socket.socket(socket.AF_UNIX if isinstance(at, str) else socket.AF_INET) as s:
+                s.settimeout(1)
+                s.connect(at)
+                s.sendall(said)
+                got = s.recv(65536)
+                counts[0 if got else 1] += 1
+                while got:
+                    got = s.recv(65536)
+        except OSError:
+            counts[1] += 1
+threads = [threading.Thread(target=ask) for _ in range(8)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+print(*counts)
+"""
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Hammered(AgentTest):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("setpriv"):
+            self.skipTest("setpriv (util-linux) is not installed")
+
+    def hammer(self, uid, at, said, gid=None, seconds=SECONDS):
+        """The hammer, as a process that ends by itself."""
+        process = subprocess.Popen(["setpriv", "--reuid", str(uid), "--regid", str(gid or uid), "--clear-groups", "/usr/bin/python3", "-c",
+                                    HAMMER, str(seconds), repr(at), said], cwd="/", stdout=subprocess.PIPE, text=True,
+                                   env=harness.plain_environment())
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, 60)
+        return process
+
+    def under(self, a, process, meanwhile=()):
+        """The share of a CPU that the agent takes until the process ends; each of meanwhile is done again and again, in time."""
+        slowest, done = 0, 0
+        begin, before = time.monotonic(), cpu_s(a.pid)
+        while process.poll() is None:
+            for action in meanwhile:
+                at = time.monotonic()
+                action()
+                slowest = max(slowest, time.monotonic() - at)
+                done += 1
+            time.sleep(0.2)  # between two attempts of a user who is no attacker
+        share = (cpu_s(a.pid) - before) / (time.monotonic() - begin)
+        answered, unanswered = map(int, process.stdout.read().split())
+        print(f"{self.id()}: {share:.1%} of a CPU; {answered} answered, {unanswered} not; others: {done} answers, the slowest {slowest:.2f} s")
+        self.assertEqual(0, process.returncode)
+        self.assertLess(slowest, ANSWERS_S * harness.PATIENCE)
+        return share, answered
+
+    def limits(self, a):
+        return {(x["door"], x["reason"]): x["count"] for x in a.status()["doors"]["limits"]}
+
+    def free_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            return s.getsockname()[1]
+
+
+class Metrics(Hammered):
+    def test_a_flood_at_the_port_costs_little(self):
+        port = self.free_port()
+        a = self.agent(metrics=f"127.0.0.1:{port}").start()
+        share, answered = self.under(a, self.hammer(STRANGER, ("127.0.0.1", port), r"GET /metrics HTTP/1.0\r\n\r\n"),
+                                     [lambda: a.ctl("status", check=True)])
+        self.assertLess(share, SHARE)
+        self.assertGreater(answered, 10)
+        self.assertGreater(self.limits(a)["metrics", "rate"], 0)
+        self.assertEqual(0, a.stop())
+
+    def test_bytes_that_drip_cost_little(self):
+        """Each of the bytes wakes the agent; a request may come in so many pieces only."""
+        port = self.free_port()
+        a = self.agent(metrics=f"127.0.0.1:{port}").start()
+        drip = """
+import socket, sys, time
+end, open_, sent = time.monotonic() + float(sys.argv[1]), [], 0
+while time.monotonic() < end:
+    if len(open_) < 30:
+        s = socket.socket()
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        s.settimeout(0.1)
+        try:
+            s.connect(eval(sys.argv[2]))
+            open_.append(s)
+        except OSError:
+            s.close()
+    for s in list(open_):
+        try:
+            s.send(b"x", socket.MSG_DONTWAIT)
+            sent += 1
+        except OSError:
+            s.close()
+            open_.remove(s)
+print(sent, 0)
+"""
+        process = subprocess.Popen(["setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups", "/usr/bin/python3", "-c",
+                                    drip, str(SECONDS), repr(("127.0.0.1", port))], cwd="/", stdout=subprocess.PIPE, text=True,
+                                   env=harness.plain_environment())
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, 60)
+        share, _ = self.under(a, process, [lambda: a.ctl("status", check=True)])
+        self.assertLess(share, SHARE)
+        self.assertGreater(self.limits(a)["metrics", "malformed"], 0)
+        self.assertEqual(0, a.stop())
+
+    def test_the_socket_answers_while_the_port_is_flooded(self):
+        port = self.free_port()
+        a = self.agent(metrics_group="nogroup")
+        a.configure(metrics=[f"127.0.0.1:{port}", "unix:" + a.metrics])
+        a.start()
+        self.assertEqual(0o660, os.stat(a.metrics).st_mode & 0o777)
+
+        def scrape():
+            status, text = faults.get(a, "/metrics")
+            self.assertEqual(200, status)
+            self.assertIn('sluice_door_limits_total{door="metrics",reason="rate"} ', text)
+        share, _ = self.under(a, self.hammer(STRANGER, ("127.0.0.1", port), r"GET /metrics HTTP/1.0\r\n\r\n"), [scrape])
+        self.assertLess(share, SHARE)
+        # Not for the user who floods.
+        refused = subprocess.run(["setpriv", "--reuid", str(STRANGER), "--regid", str(STRANGER), "--clear-groups", "/usr/bin/python3", "-c",
+                                  "import socket; socket.socket(socket.AF_UNIX).connect(%r)" % a.metrics],
+                                 stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertIn("PermissionError", refused.stderr)
+        self.assertEqual(0, a.stop())
+
+    def test_a_port_that_another_has_is_a_problem_of_the_status(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            a = self.agent()
+            a.configure(metrics=[f"127.0.0.1:{port}", "unix:" + a.metrics])
+            a.start()
+            status = a.status()
+            self.assertIn(f"127.0.0.1:{port}: is in use by another program", status["doors"]["metrics_error"])
+            self.assertIn(("error", f"no metrics at {status['doors']['metrics_error']}; what is read there is not the agent's"),
+                          {(p["severity"], p["text"]) for p in status["problems"]})
+            self.assertIn(f"!! no metrics at 127.0.0.1:{port}", a.ctl("status").stdout)
+            self.assertIn("\nsluice_metrics_up 0\n", faults.get(a, "/metrics")[1])
+        a.wait_log("metrics.open", 60, count=2)
+        self.assertIsNone(a.status()["doors"]["metrics_error"])
+        self.assertEqual(0, a.stop())
+
+
+class Control(Hammered):
+    def test_a_reader_reads_and_changes_nothing(self):
+        own = shutil.copy(harness.SLUICE, os.path.join(self.room, "sluice"))
+        os.chmod(own, 0o755)
+        a = self.agent(control_group="games", control_read_group="nogroup").start()
+        nogroup = 65534
+
+        def ctl(*words, gid=nogroup):
+            return subprocess.run(["setpriv", "--reuid", str(MEMBER), "--regid", str(gid), "--clear-groups", own, "ctl", "--socket", a.control,
+                                   *words], env=harness.plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+        sleeper = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        for words in (["status"], ["help"], ["rules", "list"]):
+            done = ctl(*words)
+            self.assertEqual((0, ""), (done.returncode, done.stderr), words)
+        quiet = ["rules", "add", "quiet", "exclude: [{exe: stress}]"]
+        tag = ["tag", "--pid", str(sleeper.pid), "--run", "r"]
+        for words in (quiet, ["rules", "remove", "quiet"], ["reload"], ["attach", "network"], ["detach", "network"], ["settle"], tag):
+            done = ctl(*words)
+            self.assertEqual((1, ""), (done.returncode, done.stdout), words)
+            self.assertIn("only root and the members of the group games may", done.stderr)
+        self.assertEqual(7, self.limits(a)["control", "rights"])
+        own_sleeper = subprocess.Popen(["setpriv", "--reuid", str(MEMBER), "--regid", str(nogroup), "--clear-groups", "sleep", "60"])
+        self.addCleanup(own_sleeper.wait)
+        self.addCleanup(own_sleeper.kill)
+        a.wait(lambda: os.stat(f"/proc/{own_sleeper.pid}").st_uid == MEMBER, 10, "the process of the other user")
+        done = ctl("tag", "--pid", str(own_sleeper.pid), "--run", "r")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        for words in (quiet, ["settle"]):  # what an administrator may
+            done = ctl(*words, gid=60)
+            self.assertEqual((0, ""), (done.returncode, done.stderr), words)
+        done = ctl("status", gid=STRANGER)
+        self.assertEqual(1, done.returncode)
+        self.assertIn("only root and the members", done.stderr)
+        self.assertEqual(0, a.stop())
+
+    def test_a_reader_who_floods_keeps_no_other_out(self):
+        a = self.agent(control_group="games", control_read_group="nogroup").start()
+        ask = json.dumps({"command": "status"}).replace("\\", "\\\\") + r"\n"
+        share, answered = self.under(a, self.hammer(MEMBER, a.control, ask, gid=65534), [lambda: a.ctl("status", check=True)])
+        self.assertLess(share, SHARE)
+        self.assertGreater(answered, 10)
+        limits = self.limits(a)
+        self.assertGreater(limits["control", "rate"], 0)
+        self.assertGreater(limits["control", "crowded"], 0)
+        self.assertEqual(0, a.stop())
+
+    def test_the_account_of_the_agent_may_do_everything(self):
+        own = shutil.copy(harness.SLUICE, os.path.join(self.room, "sluice"))
+        os.chmod(own, 0o755)
+        a = self.agent(control_group="games", control_read_group="games").start()
+        nobody = pwd.getpwnam("nobody")
+        done = subprocess.run(["setpriv", "--reuid", str(nobody.pw_uid), "--regid", str(STRANGER), "--clear-groups", own, "ctl", "--socket",
+                               a.control, "reload"], env=harness.plain_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True, timeout=60)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertEqual(0, a.stop())
+
+
+if __name__ == "__main__":
+    harness.main()
