@@ -140,7 +140,7 @@ charge(struct client *client, uint64_t cpu_ns)
 	ms = (shares_wait_ns(&client->control->shares, client->share, now) + 999999) / 1000000;
 	if (ms == 0)
 		return false;
-	client->control->stats.waits++;
+	client->control->stats.waits += !client->is_waiting;
 	client->is_waiting = true;
 	bufferevent_disable(client->bev, EV_READ);
 	evtimer_add(client->on_time, (&(struct timeval){ (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) }));
@@ -400,6 +400,8 @@ on_time(evutil_socket_t fd, short what, void *arg)
 		client_free(client);
 		return;
 	}
+	if (charge(client, 0))
+		return;		/* other clients of its uid, or of all, took what it waited for */
 	client->is_waiting = false;
 	bufferevent_enable(client->bev, EV_READ);
 	if (client->pending == NULL)

@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import urllib.request
 
@@ -155,14 +156,16 @@ class Doors(PrivilegesTest):
         self.assertEqual(0, a.stop())
 
     def test_without_its_group_it_is_roots_alone(self):
-        a = self.agent(control_group="no-such-group").start()
-        self.assertEqual((0, 0, 0o600), self.owner(a.control))
+        a = self.agent(control_group="no-such-group", control_read_group="no-such-group").start()
+        acl = os.getxattr(a.control, "system.posix_acl_access")
+        self.assertEqual([(1, 6), (2, 6), (4, 0), (16, 6), (32, 0)], [struct.unpack_from("<HH", acl, at) for at in range(4, len(acl), 8)],
+                         "root, the agent's account, no group, others not at all")
         self.assertIn("groupadd --system no-such-group", a.log_text())
         self.assertEqual(0, a.ctl("status").returncode)
         self.assertEqual(0, a.stop())
 
-    def test_metrics_are_for_the_group_too(self):
-        a = self.agent(control_group=GROUP.gr_name).start()
+    def test_metrics_are_for_a_group_of_their_own(self):
+        a = self.agent(metrics_group=GROUP.gr_name).start()
         self.assertEqual((0, GROUP.gr_gid, 0o660), self.owner(a.metrics))
         self.assertEqual(0, a.stop())
 

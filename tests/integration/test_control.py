@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 import harness
@@ -51,6 +52,15 @@ class Control(unittest.TestCase):
         body = answer.read().decode()
         connection.close()
         return answer, body
+
+    def get_after(self, path, is_new):
+        """The page once it is of the present status: one is served for a second."""
+        end = time.monotonic() + 10
+        while True:
+            answer, body = self.get(path)
+            if is_new(answer, body) or time.monotonic() > end:
+                return answer, body
+            time.sleep(0.05)
 
     def test_status_is_for_people_and_for_programs(self):
         done = self.ctl("status")
@@ -136,7 +146,7 @@ class Control(unittest.TestCase):
     def test_health_is_not_readiness(self):
         self.assertEqual(200, self.get("/readyz")[0].status)
         self.ctl("break")
-        answer, body = self.get("/readyz")
+        answer, body = self.get_after("/readyz", lambda answer, _: answer.status == 503)
         self.assertEqual(503, answer.status)
         self.assertIn("registry", body)
         self.assertEqual((200, "ok\n"), (self.get("/healthz")[0].status, self.get("/healthz")[1]))
@@ -181,7 +191,7 @@ class Control(unittest.TestCase):
         self.assertEqual(12.1, got["process_cpu_seconds_total", ()])
         self.assertEqual(1, got["sluice_output_up", (("kind", "kafka"),)])
         self.ctl("break")
-        got = self.check_metrics(self.get("/metrics")[1])
+        got = self.check_metrics(self.get_after("/metrics", lambda _, body: 'sluice_output_up{kind="kafka"} 0' in body)[1])
         # Quotes, backslashes, newlines and what is not UTF-8 come back as they were, the last escaped.
         self.assertEqual(1, got["sluice_lost_total", (("place", 'a"b\\c\nd\\xfe'), ("reason", "x y"))])
         self.assertEqual(0, got["sluice_output_up", (("kind", "kafka"),)])

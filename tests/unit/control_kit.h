@@ -31,6 +31,7 @@ static struct control *c;
 static char error[512];
 static struct control_request *held;	/* by the command hold */
 static struct bufferevent *taken;	/* by the command take */
+static const char *read_group;		/* of open_it() */
 
 static inline const char *
 socket_path(void)
@@ -92,7 +93,7 @@ fill(struct agent_status *s, void *arg)
 static inline void
 open_it(const char *group, uint32_t idle_ms)
 {
-	struct control_options o = { .path = socket_path(), .group = group, .idle_ms = idle_ms };
+	struct control_options o = { .path = socket_path(), .group = group, .read_group = read_group, .idle_ms = idle_ms };
 
 	assert_int_equal(control_open(base, &o, &c, error, sizeof(error)), 0);
 	assert_int_equal(control_handle(c, "echo", "says it again", CONTROL_ADMIN, on_echo, NULL), 0);
