@@ -270,34 +270,29 @@ on_connection(struct bufferevent *bev, short what, void *arg)
 	subscription_free(s);
 }
 
-/* Returns whether a user may have one more subscription. */
-static bool
-has_room(const struct agent *a, uint32_t uid)
+bool
+agent_may_subscribe(struct agent *a, uint32_t uid)
 {
 	const struct subscription *s;
 	unsigned same = 0, others = 0;
+	bool has_room;
 
 	DL_FOREACH(a->subscriptions, s) {
 		same += s->uid == uid;
 		others += s->uid != 0;
 	}
-	if (a->n_subscriptions >= SUBSCRIPTIONS_MAX)
-		return false;
-	return uid == 0 || (same < SUBSCRIPTIONS_OF_UID && others < SUBSCRIPTIONS_MAX - SUBSCRIPTIONS_KEPT);
+	has_room = a->n_subscriptions < SUBSCRIPTIONS_MAX &&
+	    (uid == 0 || (same < SUBSCRIPTIONS_OF_UID && others < SUBSCRIPTIONS_MAX - SUBSCRIPTIONS_KEPT));
+	a->subscription_stats.crowded += !has_room;
+	return has_room;
 }
 
 int
 agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to)
 {
 	const struct timeval silent = { SILENT_S, 0 };
-	struct subscription *s;
+	struct subscription *s = calloc(1, sizeof(*s));
 
-	if (!has_room(a, uid)) {
-		a->subscription_stats.crowded++;
-		bufferevent_free(to);
-		return -EAGAIN;
-	}
-	s = calloc(1, sizeof(*s));
 	if (s == NULL || (s->run_id = strdup(run_id)) == NULL || probes_keep(a->probes, pid, true) < 0) {
 		if (s != NULL)
 			free(s->run_id);

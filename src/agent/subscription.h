@@ -33,9 +33,11 @@ enum {
  * that begins the run, which has not called exec; the rules in the kernel leave out none of its programs. Of what may
  * wait, each subscriber has the same share: events beyond it are lost, which is reported to the subscriber. One that
  * has read nothing for ten minutes, although something waits, or that sends anything, is disconnected. uid: the
- * subscriber's. Returns 0, -EAGAIN (too many subscribe, or too many of that uid) or -ENOMEM.
+ * subscriber's, which agent_may_subscribe() has admitted. Returns 0 or -ENOMEM.
  */
 int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to);
+/* Returns whether a user may have one more subscription; if not, that is counted. */
+bool agent_may_subscribe(struct agent *a, uint32_t uid);
 
 struct subscription_stats {
 	uint64_t crowded;	/* subscriptions beyond the limits */

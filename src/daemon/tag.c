@@ -59,7 +59,7 @@ subscribe(struct waiting_tag *w, const char *run_id, json_t *answer)
 	r = agent_subscribe(w->daemon->agent, run_id, w->pid, peer.uid, to);
 	if (r < 0)
 		log_fields(LOG_LEVEL_WARNING, "run.subscribe", LOG_FIELDS(LOG_TEXT("run", run_id)),
-		    "its events are not passed on: %s", r == -EAGAIN ? "too many runs subscribe at once" : strerror(-r));
+		    "its events are not passed on: %s", strerror(-r));
 }
 
 /* Only a process that the client itself started: its events are not those of another user. */
@@ -71,7 +71,9 @@ check_child(struct waiting_tag *w)
 
 	if (!correlator_surroundings(agent_correlator(w->daemon->agent), w->pid, &s))
 		return -ESRCH;
-	return s.ppid == (uint32_t)peer.pid ? 0 : -EPERM;
+	if (s.ppid != (uint32_t)peer.pid)
+		return -EPERM;
+	return agent_may_subscribe(w->daemon->agent, peer.uid) ? 0 : -EAGAIN;
 }
 
 static int
@@ -92,7 +94,8 @@ answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
 	if (n < 0) {
 		control_answer_error(w->request, n == -ESRCH ? "no process with the pid %u is followed" : n == -EPERM ?
 		    "the process %u is no child of the one that asks for its events" : n == -EINVAL ?
-		    "the run id for %u is too long" : n == -ENOSPC ? "there are too many runs to add one for %u" :
+		    "the run id for %u is too long" : n == -EAGAIN ?
+		    "too many runs of this user, or of all, have their events passed on: those of %u are not" : n == -ENOSPC ? "there are too many runs to add one for %u" :
 		    "no memory to tag %u", w->pid);
 		return;
 	}
@@ -216,6 +219,8 @@ answer_offer(struct daemon *d, struct control_request *req, uint32_t pid)
 		control_answer_error(req, "the process %d is in another pid namespace than the agent", (int)peer.pid);
 	else if (d->is_stopping || !correlator_surroundings(agent_correlator(d->agent), pid, &s))
 		control_answer_error(req, "the agent does not follow the process %u", pid);
+	else if (!agent_may_subscribe(d->agent, peer.uid))
+		control_answer_error(req, "too many runs of this user, or of all, have their events passed on");
 	else
 		control_answer(req, json_pack("{ss}", "version", SLUICE_VERSION));
 }

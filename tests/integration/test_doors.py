@@ -236,5 +236,78 @@ class Control(Hammered):
         self.assertEqual(0, a.stop())
 
 
+# Subscribes to the events of so many children of its own, says how many connections are open then, and what became of one on
+# which something is sent: b"" is its end.
+SUBSCRIBER = """
+import ctypes, json, os, socket, sys, time
+at, version, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+open_ = []
+for i in range(n):
+    pid = os.fork()
+    if pid == 0:
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        time.sleep(60)
+        os._exit(0)
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(30)
+    s.connect(at)
+    s.sendall(json.dumps({"command": "subscribe", "args": {"version": version, "pid": str(pid), "run": "r%d" % i}}).encode() + b"\\n")
+    answer = b""
+    while not answer.endswith(b"\\n"):
+        part = s.recv(1)
+        assert part, answer
+        answer += part
+    if json.loads(answer)["ok"]:
+        open_.append(s)
+    else:
+        print(i, "too many runs of this user" in answer.decode())
+def ended(s):
+    try:
+        while s.recv(65536):
+            pass
+        return True
+    except (BlockingIOError, TimeoutError):
+        return False
+    except ConnectionResetError:
+        return True
+for s in open_:
+    s.settimeout(0.1)
+print(sum(not ended(s) for s in open_))
+open_[0].settimeout(30)
+open_[0].sendall(b"x")
+print(ended(open_[0]))
+"""
+
+
+class Run(Hammered):
+    def as_member(self, *command, **kw):
+        return subprocess.run(["setpriv", "--reuid", str(MEMBER), "--regid", "65534", "--clear-groups", *command], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **kw)
+
+    def test_a_reader_has_the_events_of_its_own_run(self):
+        own = shutil.copy(harness.SLUICE, os.path.join(self.room, "sluice"))
+        home = os.path.join(self.room, "home")
+        os.mkdir(home)
+        os.chown(home, MEMBER, 65534)
+        os.chmod(self.room, 0o755)
+        a = self.agent(control_group="games", control_read_group="nogroup").start()
+        done = self.as_member(own, "run", "--lake", os.path.join(home, "lake"), "--control", a.control, "--json", "-", "--", "sh", "-c",
+                              "/bin/true; id -u", cwd=home, env=harness.plain_environment(HOME=home))
+        self.assertEqual(0, done.returncode, done.stderr)
+        number, summary = done.stdout.split("\n", 1)
+        summary = json.loads(summary)
+        self.assertEqual((str(MEMBER), 3, 0), (number, summary["programs"], summary["lost"]))
+        self.assertEqual(0, a.stop())
+
+    def test_one_user_has_a_share_of_the_subscriptions_and_says_nothing_there(self):
+        a = self.agent(control_group="games", control_read_group="nogroup").start()
+        done = self.as_member("/usr/bin/python3", "-c", SUBSCRIBER, a.control, a.status()["version"], "9", cwd="/")
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertEqual("8 True\n8\nTrue\n", done.stdout)
+        limits = self.limits(a)
+        self.assertEqual((1, 1, 0), tuple(limits["run", reason] for reason in ("crowded", "malformed", "slow")))
+        self.assertEqual(0, a.stop())
+
+
 if __name__ == "__main__":
     harness.main()
