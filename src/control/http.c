@@ -23,6 +23,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "control/door.h"
+#include "control/http_request.h"
 
 #define DEFAULT_TIMEOUT_MS 10000
 #define KEPT_NS UINT64_C(1000000000)	/* for how long a status that was taken is served */
@@ -183,32 +184,15 @@ reply_text(struct connection *c, bool has_body, const char *status, const char *
 	reply(c, has_body, status, more, PLAIN_TYPE, body, strlen(body));
 }
 
-/* Splits "GET /metrics?x HTTP/1.1", which is NUL-terminated, into method and path. Returns false if it is none. */
-static bool
-split(char *line, const char **ret_method, const char **ret_path)
-{
-	char *path = strchr(line, ' '), *version = path != NULL ? strchr(path + 1, ' ') : NULL;
-
-	if (version == NULL || path == line || path[1] != '/' || strncmp(version + 1, "HTTP/1.", strlen("HTTP/1.")) != 0)
-		return false;
-	*path++ = *version = '\0';
-	path[strcspn(path, "?")] = '\0';
-	*ret_method = line;
-	*ret_path = path;
-	return true;
-}
-
 /* Answers a request whose head is complete. */
 static void
 answer(struct connection *c)
 {
 	struct http *h = c->http;
-	char *line = (char *)c->request.data;
 	const char *method, *path;
 	bool is_metrics, is_ready, has_body;
 
-	line[strcspn(line, "\r\n")] = '\0';
-	if (!split(line, &method, &path)) {
+	if (!http_request_split((char *)c->request.data, &method, &path)) {
 		h->stats.malformed++;
 		reply_text(c, true, "400 Bad Request", "", "this is no request of HTTP/1.1");
 		return;
@@ -258,13 +242,6 @@ on_writable(evutil_socket_t fd, short what, void *arg)
 	connection_free(c);
 }
 
-static bool
-is_complete(const struct bytes *request)
-{
-	return memmem(request->data, request->len, "\r\n\r\n", 4) != NULL ||
-	    memmem(request->data, request->len, "\n\n", 2) != NULL;
-}
-
 static void
 begin_answer(struct connection *c)
 {
@@ -295,7 +272,7 @@ read_some(struct connection *c)
 	}
 	c->request.len += (size_t)n;
 	c->request.data[c->request.len] = '\0';
-	if (is_complete(&c->request)) {
+	if (http_request_is_whole((const char *)c->request.data, c->request.len)) {
 		begin_answer(c);
 	} else if (++c->steps >= STEPS_MAX || c->request.len >= REQUEST_MAX) {
 		h->stats.malformed++;
