@@ -93,7 +93,8 @@ fill(struct agent_status *s, void *arg)
 static inline void
 open_it(const char *group, uint32_t idle_ms)
 {
-	struct control_options o = { .path = socket_path(), .group = group, .read_group = read_group, .idle_ms = idle_ms };
+	struct control_options o = { .path = socket_path(), .group = group, .read_group = read_group,
+		.idle_ms = idle_ms };
 
 	assert_int_equal(control_open(base, &o, &c, error, sizeof(error)), 0);
 	assert_int_equal(control_handle(c, "echo", "says it again", CONTROL_ADMIN, on_echo, NULL), 0);

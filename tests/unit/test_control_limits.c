@@ -286,7 +286,7 @@ a_line_that_drips_is_cut_off(void **state)
 }
 
 static void
-a_user_who_only_connects_is_not_accepted_for_ever(void **state)
+a_user_who_only_connects_has_to_wait(void **state)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	unsigned connected = 0;
@@ -325,7 +325,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(some_connections_are_kept_for_root, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(a_user_who_asks_too_much_waits, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(a_line_that_drips_is_cut_off, setup_limits, teardown),
-		cmocka_unit_test_setup_teardown(a_user_who_only_connects_is_not_accepted_for_ever, setup_limits, teardown),
+		cmocka_unit_test_setup_teardown(a_user_who_only_connects_has_to_wait, setup_limits, teardown),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
