@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/spell.h"
 #include "cli/cli.h"
 
 static const struct {
@@ -47,7 +48,7 @@ run_subcommand(const char *name, int argc, char **argv)
 		if (strcmp(name, subcommands[i].name) == 0)
 			return subcommands[i].main(argc, argv);
 	}
-	fprintf(stderr, "sluice: no subcommand '%s'; the subcommands are", name);
+	spell_line(stderr, "sluice: no subcommand '%s'; the subcommands are", name);
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
 		fprintf(stderr, "%s %s", i > 0 ? "," : "", subcommands[i].name);
 	fputs(" and help\n", stderr);

@@ -290,7 +290,7 @@ def test_names_cannot_move_the_cursor(maker: LakeMaker) -> None:
     maker.program(run_id="r1", task_id="t1", task=evil, tool=evil, argv=[evil], end=5, exit_code=1)
     maker.write()
     done = tune("--lake", str(maker.path))
-    assert done.returncode == 0 and "\x1b" not in done.stdout and "a\\x1b[2Jb\\x0ac" in done.stdout
+    assert done.returncode == 0 and "\x1b" not in done.stdout and "a\\x1b[2Jb\\nc" in done.stdout
     tune("--lake", str(maker.path), "--format", "csv", "--section", "programs")
     assert json.loads(tune("--lake", str(maker.path), "--format", "json").stdout)["command"] == evil
 

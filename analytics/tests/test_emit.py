@@ -243,5 +243,5 @@ def test_no_name_gets_out_of_its_comment(maker: LakeMaker, form: str) -> None:
     maker.write()
     with DuckSession(str(maker.path)) as session:
         text = emit.render(form, recommend.advices_of(session), session.source)
-    assert "\\x0a" in text
+    assert "\\n" in text
     assert not any(line.lstrip().startswith(("rm:", "}\n", "x'")) for line in text.splitlines())

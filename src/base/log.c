@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/spell.h"
 #include "base/text.h"
 
 #define DEFAULT_BURST 5
@@ -85,30 +86,18 @@ put(struct line *l, const char *s)
 	return put_bytes(l, s, strlen(s));
 }
 
-/* C0, DEL, and C1, which terminals obey too: they are always escaped. */
-static bool
-is_control(const char *at, size_t width)
-{
-	unsigned char c = (unsigned char)at[0];
-
-	return c < 0x20 || c == 0x7f || (width == 2 && c == 0xc2 && (unsigned char)at[1] < 0xa0);
-}
-
 /* Writes the character at `at`, escaped for quotes or for a message, to out; returns its length. */
 static size_t
 spell(const char *at, size_t width, bool is_json, bool is_quoted, char out[24])
 {
 	unsigned char c = (unsigned char)at[0];
-	unsigned code = width == 2 ? (c & 0x1fu) << 6 | ((unsigned char)at[1] & 0x3fu) : c;
 
-	if (width == 0)		/* not UTF-8 */
-		return (size_t)sprintf(out, is_json ? "\\\\x%02x" : "\\x%02x", c);
-	if (c == '\n')
-		return (size_t)sprintf(out, "\\n");
-	if (c == '\t')
-		return (size_t)sprintf(out, "\\t");
-	if (is_control(at, width))
-		return (size_t)sprintf(out, is_json ? "\\u%04x" : "\\x%02x", code);
+	if (width == 0 && is_json)	/* not UTF-8: there is no \uXXXX for it */
+		return (size_t)sprintf(out, "\\\\x%02x", c);
+	if (is_json && c != '\n' && c != '\t' && spell_is_hidden(at, width))
+		return spell_json_char(at, width, out);
+	if (spell_is_hidden(at, width))
+		return spell_out(at, width, out);
 	if (is_quoted && (c == '"' || c == '\\'))
 		return (size_t)sprintf(out, "\\%c", c);
 	memcpy(out, at, width);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attach/pins.h"
+#include "base/spell.h"
 #include "cli/cli.h"
 #include "daemon/daemon.h"
 
@@ -41,7 +42,7 @@ uninstall(const char *pins)
 	}
 	r = pins_uninstall(pins);
 	if (r < 0) {
-		fprintf(stderr, "sluice agent: cannot remove %s: %s\n", pins, r == -EMEDIUMTYPE ?
+		spell_line(stderr, "sluice agent: cannot remove %s: %s\n", pins, r == -EMEDIUMTYPE ?
 		    "it is not in a BPF file system, where probes are pinned" : r == -EWOULDBLOCK ?
 		    "an agent that runs uses them; stop it first" : strerror(-r));
 		return EXIT_OWN_FAILURE;
@@ -84,7 +85,7 @@ cli_agent(int argc, char **argv)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "sluice agent: takes no argument '%s'; see `sluice agent --help`\n", argv[optind]);
+		spell_line(stderr, "sluice agent: takes no argument '%s'; see `sluice agent --help`\n", argv[optind]);
 		return EXIT_USAGE;
 	}
 	return is_uninstall ? uninstall(o.pins) : daemon_run(&o);

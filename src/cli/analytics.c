@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/spell.h"
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/persona.h"
@@ -96,7 +97,7 @@ analytics_print_missing(const char *who, const char *program)
 	fprintf(stderr, "%s: %s is not installed: it is not in PATH, nor beside sluice; ", who, program);
 	fputs("in the folder of sluice's source run\n", stderr);
 	fprintf(stderr, "    python3 -m venv %s/libexec/sluice && ", own);
-	fprintf(stderr, "%s/libexec/sluice/bin/pip install ./analytics\n", own);
+	spell_line(stderr, "%s/libexec/sluice/bin/pip install ./analytics\n", own);
 }
 
 /*
@@ -166,10 +167,10 @@ analytics_write_report(const struct analytics_report *o, const struct command_in
 	sigprocmask(SIG_SETMASK, &before, NULL);
 
 	if (pid < 0 || status == -1)
-		fprintf(stderr, "sluice run: no report %s: cannot start %s: %s\n", o->file, o->tune,
+		spell_line(stderr, "sluice run: no report %s: cannot start %s: %s\n", o->file, o->tune,
 		    strerror(errno));
 	else if (WIFSIGNALED(status))
-		fprintf(stderr, "sluice run: no report %s: signal %d ended %s\n", o->file,
+		spell_line(stderr, "sluice run: no report %s: signal %d ended %s\n", o->file,
 		    WTERMSIG(status), o->tune);
 	else if (WEXITSTATUS(status) != 0)
 		fprintf(stderr,
@@ -197,10 +198,10 @@ run_program(const char *program, int argc, char **argv)
 	r = errno;
 	/* execve(2): a script whose interpreter is missing gives the same error as a missing file. */
 	if (r == ENOENT && access(path, F_OK) == 0)
-		fprintf(stderr, "%s: cannot run %s: the interpreter that its first line names does not exist; install "
+		spell_line(stderr, "%s: cannot run %s: the interpreter that its first line names does not exist; install "
 		    "the Python package of sluice again\n", who, path);
 	else
-		fprintf(stderr, "%s: cannot run %s: %s\n", who, path, strerror(r));
+		spell_line(stderr, "%s: cannot run %s: %s\n", who, path, strerror(r));
 	return command_exec_status(r);
 }
 

@@ -23,6 +23,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/spell.h"
 #include "codec/avro_json.h"
 #include "codec/ocf.h"
 #include "lake/folders.h"
@@ -100,7 +101,7 @@ flush_out(struct cat *c)
 		if (n < 0) {
 			c->is_closed = true;
 			if (errno != EPIPE && errno != EINTR) {
-				fprintf(stderr, "sluice cat: cannot write: %s\n", strerror(errno));
+				spell_line(stderr, "sluice cat: cannot write: %s\n", strerror(errno));
 				c->status = 1;
 			}
 			break;
@@ -114,7 +115,7 @@ static void
 report(struct cat *c, const char *path, uint64_t offset, const char *text)
 {
 	flush_out(c);	/* first, so that the message follows what was readable */
-	fprintf(stderr, "sluice cat: %s: byte %" PRIu64 ": %s\n", path, offset, text);
+	spell_line(stderr, "sluice cat: %s: byte %" PRIu64 ": %s\n", path, offset, text);
 	c->status = 1;
 }
 
@@ -127,7 +128,7 @@ on_path_error(const char *path, int error, void *arg)
 	if (c->is_following && error == ENOENT)
 		return;
 	flush_out(c);
-	fprintf(stderr, "sluice cat: %s: %s\n", path, strerror(error));
+	spell_line(stderr, "sluice cat: %s: %s\n", path, strerror(error));
 	c->status = 1;
 }
 
@@ -382,7 +383,7 @@ check_paths(char **paths, size_t n, bool is_default)
 			fprintf(stderr, "sluice cat: there is no lake " DEFAULT_LAKE " here: name one, "
 			    "or make one with: sluice run -- COMMAND\n");
 		else
-			fprintf(stderr, "sluice cat: %s: %s: name a lake's folder, or Avro files of one\n", paths[i],
+			spell_line(stderr, "sluice cat: %s: %s: name a lake's folder, or Avro files of one\n", paths[i],
 			    strerror(errno));
 		return false;
 	}
@@ -435,7 +436,7 @@ parse_options(struct cat *c, int argc, char **argv)
 		case 't':
 			topic = lake_topic_find(optarg);
 			if (topic == TOPIC_COUNT) {
-				fprintf(stderr, "sluice cat: no topic \"%s\"; the topics are program, usage, "
+				spell_line(stderr, "sluice cat: no topic \"%s\"; the topics are program, usage, "
 				    "task, run, host, finding and agent\n", optarg);
 				return 2;
 			}
@@ -484,10 +485,10 @@ cli_cat(int argc, char **argv)
 		stop = 0;
 		r = read_all(&c, paths, n, &files);
 		if (r == 0 && files == 0 && c.status == 0)
-			fprintf(stderr, "sluice cat: %s: no Avro files yet\n", paths[0]);
+			spell_line(stderr, "sluice cat: %s: no Avro files yet\n", paths[0]);
 	}
 	if (r < 0) {
-		fprintf(stderr, "sluice cat: %s\n", strerror(-r));
+		spell_line(stderr, "sluice cat: %s\n", strerror(-r));
 		c.status = 1;
 	}
 	done(&c);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
+#include "base/spell.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "config/config.h"
@@ -87,7 +88,7 @@ warn_of_account(const struct config *c)
 	gid_t gid;
 
 	if (privileges_user_ids(c->user, &uid, &gid, error, sizeof(error)) < 0)
-		fprintf(stderr, "%s: warning: on this host %s\n", config_where(c, "user", where, sizeof(where)), error);
+		spell_line(stderr, "%s: warning: on this host %s\n", config_where(c, "user", where, sizeof(where)), error);
 }
 
 static void
@@ -95,9 +96,9 @@ print_summary(const struct check *k, const struct config *c, const struct rulese
 {
 	size_t drop_ins = c->files.n - c->has_main;
 
-	printf("%s: %s, %zu drop-in%s\n", k->config != NULL ? k->config : CONFIG_PATH,
+	spell_line(stdout, "%s: %s, %zu drop-in%s\n", k->config != NULL ? k->config : CONFIG_PATH,
 	    c->has_main ? "ok" : "not there, the defaults apply", drop_ins, drop_ins == 1 ? "" : "s");
-	printf("%s: %s, %zu rules:", c->rules, access(c->rules, F_OK) == 0 ? "ok" :
+	spell_line(stdout, "%s: %s, %zu rules:", c->rules, access(c->rules, F_OK) == 0 ? "ok" :
 	    "not there, the shipped rules apply", rules->n_rules);
 	for (unsigned i = 0; i < RULE_SECTIONS; i++)
 		printf("%s %zu %s", i > 0 ? "," : "", rules->counts[i], rule_section_name(i));
@@ -160,9 +161,9 @@ check_usage(struct check *k, int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (k->explain_option != NULL)
-		fprintf(stderr, "sluice check: --%s needs --explain\n", k->explain_option);
+		spell_line(stderr, "sluice check: --%s needs --explain\n", k->explain_option);
 	else if (argc > 0)
-		fprintf(stderr, "sluice check: takes no '%s'; see `sluice check --help`\n", argv[0]);
+		spell_line(stderr, "sluice check: takes no '%s'; see `sluice check --help`\n", argv[0]);
 	else
 		return EXIT_DONE;
 	return EXIT_USAGE;
@@ -209,7 +210,7 @@ cli_check(int argc, char **argv)
 			break;
 		case UID:
 			if (!read_uid(optarg, &k.explain)) {
-				fprintf(stderr, "sluice check: no user '%s': give a number or a name\n", optarg);
+				spell_line(stderr, "sluice check: no user '%s': give a number or a name\n", optarg);
 				return EXIT_USAGE;
 			}
 			break;

@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/spell.h"
 #include "config/config.h"
 #include "control/control.h"
 
@@ -35,7 +36,7 @@ control_client_connect(const char *who, const char *path)
 	int fd;
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
-		fprintf(stderr, "%s: %s: is too long for a socket\n", who, path);
+		spell_line(stderr, "%s: %s: is too long for a socket\n", who, path);
 		return -1;
 	}
 	strcpy(address.sun_path, path);
@@ -43,13 +44,13 @@ control_client_connect(const char *who, const char *path)
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
 	if (errno == ENOENT || errno == ECONNREFUSED)
-		fprintf(stderr, "%s: no agent listens at %s; start one with `systemctl start sluice-agent`, "
+		spell_line(stderr, "%s: no agent listens at %s; start one with `systemctl start sluice-agent`, "
 		    "or `sluice agent -c FILE`, or name its socket with --socket\n", who, path);
 	else if (errno == EACCES || errno == EPERM)
-		fprintf(stderr, "%s: %s: only root and the members of its group may talk to the agent; "
+		spell_line(stderr, "%s: %s: only root and the members of its group may talk to the agent; "
 		    "use sudo, or `usermod -aG sluice USER` and log in again\n", who, path);
 	else
-		fprintf(stderr, "%s: %s: %s\n", who, path, strerror(errno));
+		spell_line(stderr, "%s: %s: %s\n", who, path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return -1;
@@ -116,7 +117,7 @@ control_client_ask(const char *who, int fd, const char *path, const json_t *requ
 	int r;
 
 	if (text == NULL) {
-		fprintf(stderr, "%s: out of memory\n", who);
+		spell_line(stderr, "%s: out of memory\n", who);
 		return NULL;
 	}
 	/* An agent that refuses us may have closed already: its answer still counts, so read it. */
@@ -127,15 +128,15 @@ control_client_ask(const char *who, int fd, const char *path, const json_t *requ
 	if (r == 0) {
 		answer = json_loadb((const char *)line.data, line.len, 0, NULL);
 		if (!json_is_object(answer)) {
-			fprintf(stderr, "%s: %s: not an agent: its answer is no JSON object\n", who, path);
+			spell_line(stderr, "%s: %s: not an agent: its answer is no JSON object\n", who, path);
 			json_decref(answer);
 			answer = NULL;
 		}
 	} else if (r == -ETIMEDOUT) {
-		fprintf(stderr, "%s: the agent has not answered within %g s; it may still carry out the command\n", who,
+		spell_line(stderr, "%s: the agent has not answered within %g s; it may still carry out the command\n", who,
 		    (double)timeout_ms / 1000);
 	} else {
-		fprintf(stderr, "%s: %s: the agent gave no answer: %s\n", who, path, strerror(-r));
+		spell_line(stderr, "%s: %s: the agent gave no answer: %s\n", who, path, strerror(-r));
 	}
 	free(text);
 	bytes_done(&line);

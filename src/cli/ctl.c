@@ -14,9 +14,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/spell.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/control_client.h"
+#include "cli/print_json.h"
 #include "config/config.h"
 #include "config/units.h"
 #include "explain/live_process.h"
@@ -162,7 +164,7 @@ make_request(const struct ctl *ctl, char **words)
 
 /* Prints the answer, and returns the exit status that follows from it. */
 static int
-print_answer(const struct ctl *ctl, const json_t *answer)
+print_answer(const struct ctl *ctl, const json_t *answer, bool is_status)
 {
 	bool is_ok = json_is_true(json_object_get(answer, "ok"));
 	const char *error = json_string_value(json_object_get(answer, "error"));
@@ -170,19 +172,22 @@ print_answer(const struct ctl *ctl, const json_t *answer)
 	const char *message = json_string_value(json_object_get(answer, "message"));
 
 	if (!is_ok && !ctl->as_json) {
-		fprintf(stderr, "sluice ctl: %s\n", error != NULL ? error : "the agent refused without a reason");
+		spell_line(stderr, "sluice ctl: %s\n", error != NULL ? error : "the agent refused without a reason");
 	} else if (!ctl->as_json && (text != NULL || message != NULL)) {
-		fputs(text != NULL ? text : message, stdout);
+		/* In the text of status is colour; the agent has spelt out the rest of it. */
+		if (is_status)
+			fputs(text != NULL ? text : "", stdout);
+		else
+			spell_lines_to(stdout, text != NULL ? text : message);
 		if (text == NULL)
 			putchar('\n');
 	} else if (!ctl->as_json && json_object_size(answer) == 1) {
 		puts("done");
 	} else {
-		json_dumpf(answer, stdout, JSON_INDENT(2));
-		putchar('\n');
+		print_json(stdout, answer);
 	}
 	if (fflush(stdout) != 0) {
-		fprintf(stderr, "sluice ctl: cannot write: %s\n", strerror(errno));
+		spell_line(stderr, "sluice ctl: cannot write: %s\n", strerror(errno));
 		return EXIT_NO;
 	}
 	return is_ok ? EXIT_DONE : EXIT_NO;
@@ -207,7 +212,7 @@ ask(const struct ctl *ctl, const char *path, char **words)
 		close(fd);
 	}
 	if (answer != NULL)
-		status = print_answer(ctl, answer);
+		status = print_answer(ctl, answer, strcmp(words[0], "status") == 0);
 	json_decref(request);
 	json_decref(answer);
 	return status;

@@ -20,8 +20,10 @@
 
 #include "base/file.h"
 #include "base/format.h"
+#include "base/spell.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/print_json.h"
 #include "codec/avro_json.h"
 #include "codec/encode.h"
 #include "config/config.h"
@@ -30,6 +32,7 @@
 #include "spool/format.h"
 
 #define SCHEMA_MAX (1 << 20)
+#define CELL_SIZE 1024
 
 static const char help[] =
     "Usage: sluice dead-letters list|show|replay [OPTION…]\n"
@@ -98,7 +101,7 @@ walk(struct dead_letters_command *c, bool (*cb)(const struct dead_letter *letter
 	int r = dead_letter_names_read(c->dir_fd, &names);
 
 	if (r < 0) {
-		fprintf(stderr, DEAD_LETTERS_WHO ": %s: %s\n", c->folder, strerror(-r));
+		spell_line(stderr, DEAD_LETTERS_WHO ": %s: %s\n", c->folder, strerror(-r));
 		c->status = EXIT_NO;
 	}
 	for (size_t i = 0; i < names.n; i++)
@@ -214,21 +217,20 @@ static void
 print_row(const struct group *g, const char *topic, const char *reason)
 {
 	char bytes[FORMAT_SIZE], letters[FORMAT_SIZE], first[40], last[40];
-	json_t *clean_topic = string_json(topic), *clean_reason = string_json(reason);
+	char clean_topic[CELL_SIZE], clean_reason[CELL_SIZE];
 
-	printf("%-16s %-28s %10s %10s  %s  %s\n", clean_topic != NULL ? json_string_value(clean_topic) : "",
-	    clean_reason != NULL ? json_string_value(clean_reason) : "",
+	spell_text(topic, clean_topic, sizeof(clean_topic));
+	spell_text(reason, clean_reason, sizeof(clean_reason));
+	printf("%-16s %-28s %10s %10s  %s  %s\n", clean_topic, clean_reason,
 	    format_count(g->letters, letters, sizeof(letters)), format_bytes(g->bytes, bytes, sizeof(bytes)),
 	    time_text(g->first_us, first), time_text(g->last_us, last));
-	json_decref(clean_topic);
-	json_decref(clean_reason);
 }
 
 static void
 print_groups(const struct dead_letters_command *c, const struct groups *groups)
 {
 	if (groups->n == 0) {
-		printf("no dead letters%s in %s\n", c->filter.topic != NULL || c->filter.reason != NULL ? " match" : "",
+		spell_line(stdout, "no dead letters%s in %s\n", c->filter.topic != NULL || c->filter.reason != NULL ? " match" : "",
 		    c->folder);
 		return;
 	}
@@ -236,7 +238,7 @@ print_groups(const struct dead_letters_command *c, const struct groups *groups)
 	for (size_t i = 0; i < groups->n; i++)
 		print_row(&groups->list[i], groups->list[i].topic, groups->list[i].reason);
 	print_row(&groups->all, "all", "");
-	printf("in %s%s\n", c->folder, c->is_dry ? "; with --dry-run nothing is replayed" : "");
+	spell_line(stdout, "in %s%s\n", c->folder, c->is_dry ? "; with --dry-run nothing is replayed" : "");
 }
 
 static void
@@ -253,8 +255,7 @@ print_groups_json(const struct dead_letters_command *c, const struct groups *gro
 	}
 	root = json_pack("{so sI sI sI so}", "folder", string_json(c->folder), "letters", (json_int_t)groups->all.letters,
 	    "bytes", (json_int_t)groups->all.bytes, "damaged", (json_int_t)c->damaged, "groups", list);
-	json_dumpf(root, stdout, JSON_INDENT(2));
-	putchar('\n');
+	print_json(stdout, root);
 	json_decref(root);
 }
 
@@ -382,7 +383,8 @@ on_show(const struct dead_letter *letter, void *arg)
 	}
 	/* The record is JSON already, of one line: it becomes the last member. */
 	text[strlen(text) - 1] = '\0';
-	printf("%s,\"record\":%.*s}\n", text, problem != NULL ? 4 : (int)s->record.len - 1,
+	spell_json_to(stdout, text);
+	printf(",\"record\":%.*s}\n", problem != NULL ? 4 : (int)s->record.len - 1,
 	    problem != NULL ? "null" : (const char *)s->record.data);
 	free(text);
 	return !ferror(stdout);
@@ -428,7 +430,7 @@ parse_options(struct dead_letters_command *c, int argc, char **argv, const char 
 		case 't':
 			topic = lake_topic_find(optarg);
 			if (topic == TOPIC_COUNT) {
-				fprintf(stderr, DEAD_LETTERS_WHO ": no topic \"%s\"; the topics are program, usage, task, run, host, "
+				spell_line(stderr, DEAD_LETTERS_WHO ": no topic \"%s\"; the topics are program, usage, task, run, host, "
 				    "finding and agent\n", optarg);
 				return EXIT_USAGE;
 			}
@@ -474,7 +476,7 @@ run(struct dead_letters_command *c, const char *verb)
 	c->dir_fd = open(c->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* The agent makes the folder; without one there are no letters. */
 	if (c->dir_fd < 0 && errno != ENOENT) {
-		fprintf(stderr, DEAD_LETTERS_WHO ": %s: %s%s\n", c->folder, strerror(errno), errno == EACCES ?
+		spell_line(stderr, DEAD_LETTERS_WHO ": %s: %s%s\n", c->folder, strerror(errno), errno == EACCES ?
 		    ": only root and the agent's account may read dead letters; use sudo" : "");
 		return EXIT_NO;
 	}
@@ -499,7 +501,7 @@ cli_dead_letters(int argc, char **argv)
 		return status;
 	verb = optind < argc ? argv[optind] : "";
 	if ((strcmp(verb, "list") != 0 && strcmp(verb, "show") != 0 && strcmp(verb, "replay") != 0) || optind + 1 != argc) {
-		fprintf(stderr, DEAD_LETTERS_WHO ": %s; see `sluice dead-letters --help`\n",
+		spell_line(stderr, DEAD_LETTERS_WHO ": %s; see `sluice dead-letters --help`\n",
 		    optind == argc ? "a word is missing: list, show or replay" : "takes one of list, show and replay, and options");
 		return EXIT_USAGE;
 	}
@@ -520,7 +522,7 @@ cli_dead_letters(int argc, char **argv)
 	config_free(config);
 	config_errors_done(&errors);
 	if (fflush(stdout) != 0 && errno != EPIPE) {
-		fprintf(stderr, DEAD_LETTERS_WHO ": cannot write: %s\n", strerror(errno));
+		spell_line(stderr, DEAD_LETTERS_WHO ": cannot write: %s\n", strerror(errno));
 		status = EXIT_NO;
 	}
 	return status;

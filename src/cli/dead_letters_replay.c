@@ -16,8 +16,10 @@
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "base/format.h"
+#include "base/spell.h"
 #include "cli/control_client.h"
 #include "cli/dead_letters.h"
+#include "cli/print_json.h"
 #include "config/config.h"
 #include "deliver/dead_letter_files.h"
 
@@ -97,7 +99,7 @@ ask(struct replay *r, const struct replay_file *f, uint64_t offset)
 		const char *error = json_string_value(json_object_get(answer, "error"));
 
 		end_progress(r);
-		fprintf(stderr, DEAD_LETTERS_WHO ": %s\n", error != NULL ? error : "the agent refuses, without a reason");
+		spell_line(stderr, DEAD_LETTERS_WHO ": %s\n", error != NULL ? error : "the agent refuses, without a reason");
 		json_decref(answer);
 		answer = NULL;
 	}
@@ -119,7 +121,7 @@ wait_for_room(struct replay *r, const char *why, int64_t *waited_ms)
 		return true;
 	}
 	end_progress(r);
-	fprintf(stderr, DEAD_LETTERS_WHO ": %s; see `sluice ctl status`, and repeat the replay when they are delivered\n", why);
+	spell_line(stderr, DEAD_LETTERS_WHO ": %s; see `sluice ctl status`, and repeat the replay when they are delivered\n", why);
 	return false;
 }
 
@@ -248,7 +250,7 @@ replay_file(struct replay *r, const char *name)
 		error = dead_letter_file_remove(c->dir_fd, name, f.fd, f.done, f.n_done, f.header_end);
 		if (error < 0) {
 			end_progress(r);
-			fprintf(stderr, DEAD_LETTERS_WHO ": %s/%s: its letters are replayed, but cannot be removed: %s; the next "
+			spell_line(stderr, DEAD_LETTERS_WHO ": %s/%s: its letters are replayed, but cannot be removed: %s; the next "
 			    "replay repeats them\n", c->folder, name, strerror(-error));
 			c->status = EXIT_NO;
 			r->is_over = true;
@@ -272,8 +274,7 @@ print_result(const struct replay *r)
 		    "refused", (json_int_t)r->refused, "damaged", (json_int_t)c->damaged, "complete",
 		    c->status == EXIT_DONE && !r->is_over && !stop);
 
-		json_dumpf(root, stdout, JSON_INDENT(2));
-		putchar('\n');
+		print_json(stdout, root);
 		json_decref(root);
 		return;
 	}
@@ -296,7 +297,7 @@ dead_letters_replay(struct dead_letters_command *c)
 	control_client_path(c->socket, c->config, r.socket, sizeof(r.socket));
 	error = c->dir_fd >= 0 ? dead_letter_names_read(c->dir_fd, &names) : 0;
 	if (error < 0) {
-		fprintf(stderr, DEAD_LETTERS_WHO ": %s: %s\n", c->folder, strerror(-error));
+		spell_line(stderr, DEAD_LETTERS_WHO ": %s: %s\n", c->folder, strerror(-error));
 		c->status = EXIT_NO;
 	}
 	/* What is in the spool is noted before this process ends. */

@@ -16,7 +16,9 @@
 #include "attach/sizes.h"
 #include "base/host_id.h"
 #include "base/namespaces.h"
+#include "base/spell.h"
 #include "cli/cli.h"
+#include "cli/print_json.h"
 #include "kafka/kafka.h"
 
 static const char help[] =
@@ -30,7 +32,7 @@ static const char help[] =
     "Exit status: 0 all signals are available, some by a fallback; 1 a signal is missing;\n"
     "2 wrong usage; 125 the probes cannot be loaded.\n";
 
-/* The results that print_json() and print_table() print. */
+/* The results that print_findings_json() and print_table() print. */
 struct findings {
 	struct host_id host;
 	const struct signal_status *signals;	/* the probes' */
@@ -73,7 +75,7 @@ privileges_json(const struct findings *f)
 }
 
 static void
-print_json(const struct findings *f)
+print_findings_json(const struct findings *f)
 {
 	json_t *list = json_array(), *root;
 
@@ -86,8 +88,7 @@ print_json(const struct findings *f)
 	    "librdkafka", kafka_json(&f->kafka), "privileges", privileges_json(f), "hosts_namespaces", "pid",
 	    f->has_hosts_pids, "time", f->has_hosts_times, "sizes", "max_processes",
 	    (json_int_t)f->sizes.max_processes, "ring_bytes", (json_int_t)f->sizes.ring_bytes);
-	json_dumpf(root, stdout, JSON_INDENT(2));
-	putchar('\n');
+	print_json(stdout, root);
 	json_decref(root);
 }
 
@@ -106,7 +107,7 @@ print_kafka(const struct kafka_library *kafka)
 	putchar('\n');
 	for (size_t i = 0; i < kafka->n; i++) {
 		if (!kafka->abilities[i].works)
-			printf("librdkafka: no %s: %s\n", kafka->abilities[i].name, kafka->abilities[i].error);
+			spell_line(stdout, "librdkafka: no %s: %s\n", kafka->abilities[i].name, kafka->abilities[i].error);
 	}
 	if (!kafka->has_modern_scram)
 		puts("librdkafka: SCRAM works with Kafka 3 but not with Kafka 4, which needs 2.6.1 or later: build sluice "
@@ -171,7 +172,7 @@ print_table(const struct findings *f)
 	putchar('\n');
 	for (size_t i = 0; i < f->n_signals; i++) {
 		if (signals[i].detail[0] != '\0')
-			printf("%s: %s\n", signals[i].name, signals[i].detail);
+			spell_line(stdout, "%s: %s\n", signals[i].name, signals[i].detail);
 	}
 	print_kafka(&f->kafka);
 	print_privileges(f);
@@ -211,7 +212,7 @@ cli_doctor(int argc, char **argv)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "sluice doctor: takes no '%s'; see `sluice doctor --help`\n", argv[optind]);
+		spell_line(stderr, "sluice doctor: takes no '%s'; see `sluice doctor --help`\n", argv[optind]);
 		return EXIT_USAGE;
 	}
 	if (geteuid() != 0) {
@@ -226,7 +227,7 @@ cli_doctor(int argc, char **argv)
 	f.has_hosts_times = namespace_is_hosts(NAMESPACE_TIME);
 	f.sizes = sizes_of_host();
 	if (probes_open(&probes_options, &probes, error, sizeof(error)) < 0) {
-		fprintf(stderr, "sluice doctor: %s\n", error);
+		spell_line(stderr, "sluice doctor: %s\n", error);
 		return EXIT_OWN_FAILURE;
 	}
 	f.signals = probes_signals(probes, &f.n_signals);
@@ -234,7 +235,7 @@ cli_doctor(int argc, char **argv)
 		missing += f.signals[i].state == SIGNAL_MISSING;
 	kafka_library_describe(&f.kafka);
 	if (as_json)
-		print_json(&f);
+		print_findings_json(&f);
 	else
 		print_table(&f);
 	probes_close(probes);

@@ -19,6 +19,7 @@
 #include "agent/run.h"
 #include "attach/variables.h"
 #include "base/format.h"
+#include "base/spell.h"
 #include "cli/analytics.h"
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -111,7 +112,7 @@ subscribe(struct run *r, pid_t pid)
 		snprintf(error, sizeof(error), "out of memory");
 	}
 	r->is_unrecorded = true;
-	fprintf(stderr, "sluice run: COMMAND runs, and is not recorded: %s; --own-probes records it without the agent of "
+	spell_line(stderr, "sluice run: COMMAND runs, and is not recorded: %s; --own-probes records it without the agent of "
 	    "this host\n", error);
 }
 
@@ -332,7 +333,7 @@ parse(int argc, char **argv, struct run_options *o)
 		case OPT_INTERVAL:
 			o->agent.agent.interval_ms = parse_interval_ms(optarg);
 			if (o->agent.agent.interval_ms == 0) {
-				fprintf(stderr, "sluice run: --interval %s is not a time from 100ms to 24h, such as "
+				spell_line(stderr, "sluice run: --interval %s is not a time from 100ms to 24h, such as "
 				    "500ms, 10s or 1m\n", optarg);
 				return EXIT_USAGE;
 			}
@@ -378,7 +379,7 @@ names_are_text(const struct run_options *o)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (names[i].value != NULL && !summary_is_name(names[i].value)) {
-			fprintf(stderr, "sluice run: %s is not a name: it holds control characters or is not "
+			spell_line(stderr, "sluice run: %s is not a name: it holds control characters or is not "
 			    "valid UTF-8\n", names[i].option);
 			return false;
 		}
@@ -424,7 +425,7 @@ open_json(struct run *r, const char *path)
 	fd = strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) :
 	    open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0 || (r->json = fdopen(fd, "w")) == NULL) {
-		fprintf(stderr, "sluice run: cannot write %s: %s\n", path, strerror(errno));
+		spell_line(stderr, "sluice run: cannot write %s: %s\n", path, strerror(errno));
 		return -1;
 	}
 	return 0;
@@ -450,7 +451,7 @@ check_report_file(const char *path)
 	else
 		fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (fd < 0) {
-		fprintf(stderr, "sluice run: cannot write %s: %s\n", path, strerror(errno));
+		spell_line(stderr, "sluice run: cannot write %s: %s\n", path, strerror(errno));
 		return -1;
 	}
 	close(fd);
@@ -476,7 +477,7 @@ load_rules(struct run_options *o)
 	int r;
 
 	if (o->rules != NULL && access(o->rules, R_OK | X_OK) < 0) {
-		fprintf(stderr, "sluice run: --rules %s: %s: name a folder of rules that you may read, or leave --rules "
+		spell_line(stderr, "sluice run: --rules %s: %s: name a folder of rules that you may read, or leave --rules "
 		    "out for " RULES_DIR "\n", o->rules, strerror(errno));
 		return EXIT_USAGE;
 	}
@@ -508,7 +509,7 @@ run_command(struct run *r, const struct run_options *o, const struct command_inh
 
 	error = command_start(r->base, inherited, &options, &r->command, &is_exec);
 	if (error < 0) {
-		fprintf(stderr, is_exec ? "sluice: %s: %s\n" : "sluice run: cannot start %s: %s\n",
+		spell_line(stderr, is_exec ? "sluice: %s: %s\n" : "sluice run: cannot start %s: %s\n",
 		    o->agent.command[0], strerror(-error));
 		return is_exec ? command_exec_status(error) : EXIT_OWN_FAILURE;
 	}
@@ -531,7 +532,7 @@ write_report(const struct run *r, const struct run_options *o,
 		.file = o->report, .as_root = o->as_root };
 
 	if (analytics_write_report(&report, inherited) == 0 && !o->is_quiet)
-		fprintf(stderr, "report %s\n", o->report);
+		spell_line(stderr, "report %s\n", o->report);
 }
 
 /* Prints why records are missing, if COMMAND or what ran after some time was not seen. */
@@ -541,7 +542,7 @@ print_unseen(const struct run *r)
 	if (!agent_received_all(r->agent))
 		fputs("sluice run: the agent of this host stopped first: what ran after that is in its records only\n", stderr);
 	else if (!agent_saw_command(r->agent) && !r->is_unrecorded)
-		fprintf(stderr, "sluice run: COMMAND was not seen, and what it ran may be missing: %s\n",
+		spell_line(stderr, "sluice run: COMMAND was not seen, and what it ran may be missing: %s\n",
 		    r->options->agent.is_subscriber ?
 		    "the agent of this host passed no event of it on; `sluice ctl status` prints whether that agent sees" :
 		    "the probes report no events here; `sluice doctor` prints what they need");
@@ -582,7 +583,7 @@ cli_run(int argc, char **argv)
 	}
 	status = EXIT_OWN_FAILURE;
 	if (agent_open_run(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
-		fprintf(stderr, "sluice run: %s\n", error);
+		spell_line(stderr, "sluice run: %s\n", error);
 		goto out;
 	}
 	/* Runs as the user that files are made for. */
@@ -597,11 +598,11 @@ cli_run(int argc, char **argv)
 		if (!o.is_quiet)
 			summary_print(stderr, &summary);
 		if (r.json != NULL && summary_print_json(r.json, &summary) < 0)
-			fprintf(stderr, "sluice run: cannot write %s\n", o.json);
+			spell_line(stderr, "sluice run: cannot write %s\n", o.json);
 		print_unseen(&r);
 	}
 	if (*lake_error != '\0')
-		fprintf(stderr, "sluice run: %s\n", lake_error);
+		spell_line(stderr, "sluice run: %s\n", lake_error);
 out:
 	if (r.json != NULL)
 		fclose(r.json);
@@ -611,7 +612,7 @@ out:
 		r.run_id = strdup(agent_run_id(r.agent));
 	ruleset_unref(o.agent.agent.rules);
 	if (agent_close(r.agent) < 0)
-		fprintf(stderr, "sluice run: the lake %s is not complete\n", o.agent.lake);
+		spell_line(stderr, "sluice run: the lake %s is not complete\n", o.agent.lake);
 	if (r.run_id != NULL)
 		write_report(&r, &o, &inherited);
 	if (status < 0)

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 
 #include "agent/agent.h"
+#include "base/spell.h"
 #include "base/text.h"
+#include "cli/print_json.h"
 #include "cli/summary.h"
 #include "cli/table.h"
 #include "model/losses.h"
@@ -79,7 +81,7 @@ on_survivor(uint32_t pid, const char *comm, const char *exe, void *arg)
 	struct survivor_list *list = arg;
 
 	if (list->n++ < SURVIVORS_SHOWN)
-		fprintf(list->f, "sluice: still running: %s (pid %u)%s%s\n", comm != NULL ? comm : "?", pid,
+		spell_line(list->f, "sluice: still running: %s (pid %u)%s%s\n", comm != NULL ? comm : "?", pid,
 		    exe != NULL ? " " : "", exe != NULL ? exe : "");
 }
 
@@ -143,7 +145,7 @@ print_rows(FILE *f, const struct summary_options *o)
 	fputc('\n', f);
 	table_print(f, table, shown, o->width);
 	if (left_out > 0)
-		fprintf(f, "and %llu short or helper program%s: sluice cat --topic program %s\n",
+		spell_line(f, "and %llu short or helper program%s: sluice cat --topic program %s\n",
 		    (unsigned long long)left_out, left_out == 1 ? "" : "s", o->lake);
 	fputc('\n', f);
 out:
@@ -178,7 +180,7 @@ summary_print(FILE *f, const struct summary_options *o)
 		fprintf(f, "sluice: and %zu more; --wait waits for them\n", survivors.n - SURVIVORS_SHOWN);
 	else if (survivors.n > 0)
 		fputs("sluice: --wait waits for them\n", f);
-	fprintf(f, "lake %s  run %s\n", o->lake, agent_run_id(o->agent));
+	spell_line(f, "lake %s  run %s\n", o->lake, agent_run_id(o->agent));
 }
 
 static json_t *
@@ -243,8 +245,7 @@ summary_print_json(FILE *f, const struct summary_options *o)
 	    "losses", lost, "still_running", alive, "usage", usage_json(&totals.usage), "rows", list);
 	if (root == NULL)
 		return -1;
-	r = json_dumpf(root, f, JSON_INDENT(2));
-	fputc('\n', f);
+	r = print_json(f, root);
 	if (fflush(f) != 0)
 		r = -1;
 	json_decref(root);

@@ -12,6 +12,7 @@
 #include <wchar.h>
 
 #include "base/format.h"
+#include "base/spell.h"
 #include "base/text.h"
 
 #define NAME_SIZE	4096	/* bytes of a task or tool as it is shown; longer ones are cut */
@@ -75,18 +76,17 @@ char_width(const char *p, size_t n)
 	mbstate_t state;
 	wchar_t c;
 
+	if (spell_is_hidden(p, n))
+		return -1;
 	if (n == 1)
-		return (unsigned char)p[0] >= 0x20 && p[0] != 0x7f ? 1 : -1;
+		return 1;
 	memset(&state, 0, sizeof(state));
 	if (!is_utf8_locale() || mbrtowc(&c, p, n, &state) != n)
-		return -1;
-	/* Characters that change the direction of text, or end its line. */
-	if (c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
 		return -1;
 	return wcwidth(c);
 }
 
-/* Copies name to out, with characters that a terminal may take for a command as \xNN. */
+/* Copies name to out, spelt out where this terminal does not show it. */
 static void
 show_name(const char *name, char *out, size_t size)
 {
@@ -98,19 +98,15 @@ show_name(const char *name, char *out, size_t size)
 	}
 	for (size_t i = 0; i < len;) {
 		size_t n = text_char(name + i, len - i);
-		bool is_shown = n > 0 && char_width(name + i, n) >= 0;
+		bool is_shown = char_width(name + i, n) >= 0;
+		char spelt[SPELL_CHAR_MAX + 1];
+		size_t n_shown = is_shown ? n : spell_out(name + i, n, spelt);
 
-		if (n == 0)
-			n = 1;
-		if (size - o <= (is_shown ? n : 4 * n))
+		if (size - o <= n_shown)
 			break;
-		if (is_shown) {
-			memcpy(out + o, name + i, n);
-			o += n;
-		}
-		for (size_t k = 0; k < n && !is_shown; k++)
-			o += (size_t)snprintf(out + o, size - o, "\\x%02x", (unsigned char)name[i + k]);
-		i += n;
+		memcpy(out + o, is_shown ? name + i : spelt, n_shown);
+		o += n_shown;
+		i += n > 0 ? n : 1;
 	}
 	out[o] = '\0';
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <uthash.h>
 
+#include "base/spell.h"
 #include "base/text.h"
 
 enum {
@@ -59,6 +60,8 @@ int
 json_escape(struct bytes *out, const uint8_t *text, size_t len, int is_bytes)
 {
 	static const char hex[] = "0123456789abcdef";
+	char spelt[SPELL_JSON_MAX + 1];
+	size_t n_spelt;
 
 	/* \u00NN is the longest that one byte can become. */
 	if (bytes_reserve(out, 6 * len) < 0)
@@ -77,16 +80,17 @@ json_escape(struct bytes *out, const uint8_t *text, size_t len, int is_bytes)
 		} else if (c == '\n' || c == '\t' || c == '\r') {
 			*to++ = '\\';
 			*to++ = c == '\n' ? 'n' : c == '\t' ? 't' : 'r';
-		} else if (c < 0x20 || c == 0x7f) {
-			memcpy(to, "\\u00", 4);
-			to[4] = (uint8_t)hex[c >> 4];
-			to[5] = (uint8_t)hex[c & 15];
-			to += 6;
-		} else if (c < 0x80) {
+		} else if (c >= 0x20 && c < 0x7f) {
 			*to++ = c;
 		} else if ((n = text_char((const char *)text + i, len - i)) > 0) {
-			memcpy(to, text + i, n);
-			to += n;
+			if (spell_is_hidden((const char *)text + i, n)) {
+				n_spelt = spell_json_char((const char *)text + i, n, spelt);
+				memcpy(to, spelt, n_spelt);
+				to += n_spelt;
+			} else {
+				memcpy(to, text + i, n);
+				to += n;
+			}
 		} else {
 			n = 1;
 			memcpy(to, "\\\\x", 3);

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/spell.h"
 
 enum {
 	ERRORS_MAX = 100,	/* more are not fixed at once */
-	CUT = SHOWN_SIZE - 8,	/* room for a last escape, "..." and NUL */
+	CUT = SHOWN_SIZE - 10,	/* room for "...", and as much again */
 };
 
 void
@@ -105,7 +105,7 @@ config_errors_print(const struct config_errors *e, FILE *f)
 	for (size_t i = 0; i < e->n; i++) {
 		char text[8192];
 
-		fprintf(f, "%s\n", config_error_text(&e->list[i], text, sizeof(text)));
+		spell_line(f, "%s\n", config_error_text(&e->list[i], text, sizeof(text)));
 	}
 	if (e->not_shown > 0)
 		fprintf(f, "%zu more errors are not shown\n", e->not_shown);
@@ -114,24 +114,7 @@ config_errors_print(const struct config_errors *e, FILE *f)
 char *
 shown(const char *text, char *buf)
 {
-	size_t len = strlen(text), o = 0;
-
-	for (size_t i = 0; i < len;) {
-		size_t n = text_char(text + i, len - i);
-
-		if (o + 4 > CUT) {
-			strcpy(buf + o, "...");
-			return buf;
-		}
-		if (n == 0 || (unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
-			buf[o++] = '?';
-			i++;
-			continue;
-		}
-		memcpy(buf + o, text + i, n);
-		o += n;
-		i += n;
-	}
-	buf[o] = '\0';
+	if (!spell_text(text, buf, CUT))
+		strcat(buf, "...");
 	return buf;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/text.h"
+#include "base/spell.h"
 #include "control/figures.h"
 
 enum {
@@ -56,11 +56,11 @@ family(struct writer *w, const char *name, const char *type, const char *help)
 static void
 label(struct writer *w, bool is_first, const char *name, const char *value)
 {
-	char utf8[TEXT_ESCAPE_MAX(LABEL_MAX)], one[2] = "";
+	char spelt[SPELL_TEXT_MAX(LABEL_MAX)], one[2] = "";
 
-	text_escape(value, strlen(value), utf8, sizeof(utf8), NULL);
+	spell_lines(value, spelt, sizeof(spelt));	/* people read the page too, with curl(1) */
 	putf(w, "%s%s=\"", is_first ? "{" : ",", name);
-	for (const char *at = utf8; *at != '\0'; at++) {
+	for (const char *at = spelt; *at != '\0'; at++) {
 		one[0] = *at;
 		put(w, *at == '\\' ? "\\\\" : *at == '"' ? "\\\"" : *at == '\n' ? "\\n" : one);
 	}

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/format.h"
+#include "base/spell.h"
 #include "control/figures.h"
 
 #define RED "\033[1;31m"
@@ -28,22 +29,19 @@ struct page {
 	unsigned next;
 };
 
-/* Appends text, with control characters replaced by ?, since paths and error texts must not control the terminal. */
+/* Appends text, spelt out but for newlines: paths and error texts must not control the terminal. */
 static void __attribute__((format(printf, 2, 3)))
 put(struct page *p, const char *format, ...)
 {
-	char line[LINE_MAX_BYTES];
+	char line[LINE_MAX_BYTES], spelt[SPELL_TEXT_MAX(LINE_MAX_BYTES)];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	for (char *at = line; *at != '\0'; at++) {
-		if ((unsigned char)*at < ' ' && *at != '\n')
-			*at = '?';
-	}
+	spell_lines(line, spelt, sizeof(spelt));
 	if (p->error == 0)
-		p->error = bytes_append(p->out, line, strlen(line));
+		p->error = bytes_append(p->out, spelt, strlen(spelt));
 }
 
 static void

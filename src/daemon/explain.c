@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/spell.h"
 #include "daemon/state.h"
 #include "explain/explain.h"
 #include "explain/live_process.h"
@@ -17,12 +18,13 @@
 
 #define ARENA_BYTES (1u << 20)
 
+/* Adds a field to the answer as it is, and to its text, which people read on a terminal, spelt out. */
 static void
 put(json_t *o, FILE *f, const char *name, const char *value)
 {
 	json_object_set_new(o, name, value != NULL ? json_string(value) : json_null());
 	if (value != NULL && f != NULL)
-		fprintf(f, "%-18s %s\n", name, value);
+		spell_line(f, "%-18s %s\n", name, value);
 }
 
 struct shown {

@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/spell.h"
 #include "base/steps.h"
 #include "base/text.h"
 #include "identify/engine.h"
@@ -33,7 +34,7 @@ enum {
 	LOCATION_SIZE = 512,
 };
 
-/* Prints a line. Control characters are replaced, so that a program's name cannot control the terminal. */
+/* Prints a line, spelt out: a program's name cannot control the terminal. */
 static void __attribute__((format(printf, 3, 4)))
 line(FILE *f, const char *label, const char *format, ...)
 {
@@ -44,11 +45,7 @@ line(FILE *f, const char *label, const char *format, ...)
 	va_start(args, format);
 	len = vasprintf(&text, format, args);
 	va_end(args);
-	for (int i = 0; i < len; i++) {
-		if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-			text[i] = '?';
-	}
-	fprintf(f, "%-13s%s\n", label, len >= 0 ? text : "no memory");
+	spell_line(f, "%-13s%s\n", label, len >= 0 ? text : "no memory");
 	if (len >= 0)
 		free(text);
 }

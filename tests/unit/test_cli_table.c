@@ -97,7 +97,7 @@ hostile_names_never_reach_the_terminal_raw(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_non_null(setlocale(LC_ALL, locales[i]));
 		print(&row, 1, 0);
-		assert_non_null(strstr(output, "a\\x0ab\\x1b[31m\\x07   \\xff\\xc2\\x9b31m\\xe2\\x80\\xae "));
+		assert_non_null(strstr(output, "a\\nb\\x1b[31m\\x07   \\xff\\xc2\\x9b31m\\xe2\\x80\\xae "));
 		for (const char *p = output; *p != '\0'; p++)
 			assert_true(*p == '\n' || ((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f));
 	}
@@ -176,7 +176,7 @@ the_footer_tells_of_the_whole_run(void **state)
 	    "read 1.5 GiB   write 0   1,204 programs   0 lost\n");
 	s = (struct table_summary){ .pipeline = "a\nb", .exit_signal = { 9, true }, .cpus = 1,
 		.programs = 1, .failed = 1, .lost = 1000 };
-	assert_string_equal(footer(&s), "run  a\\x0ab  0s  killed by SIGKILL   - of 1 cpu   peak -   "
+	assert_string_equal(footer(&s), "run  a\\nb  0s  killed by SIGKILL   - of 1 cpu   peak -   "
 	    "read -   write -   1 program (1 failed)   1,000 lost\n");
 	s.exit_signal.value = 63;
 	assert_non_null(strstr(footer(&s), "killed by signal 63"));

@@ -34,7 +34,7 @@ a_key_in_the_wrong_section_is_sent_to_its_own(void **state)
 	    "`level:` under `log:`?\n");
 	wrong_is("log: {colour: red}\n", "f:1:7: no key 'colour' in log: there are level, format\n");
 	wrong_is("log: {\"\": red, \"a\\nb\": c}\n", "f:1:7: no key '' in log: there are level, format\n"
-	    "f:1:16: no key 'a?b' in log: there are level, format\n");
+	    "f:1:16: no key 'a\\nb' in log: there are level, format\n");
 }
 
 static void

@@ -177,7 +177,7 @@ secrets_and_control_characters_are_not_shown(void **state)
 	(void)state;
 	o.exe = "/opt/bwa";
 	text = explained("", &o);
-	has_line(text, "argv         bwa --password=*** 'a?[2Jb?c' \\xff");
+	has_line(text, "argv         bwa --password=*** 'a\\x1b[2Jb\\nc' \\xff");
 	free(text);
 }
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..errors import NotFound, UserError
+from ..spell import spell, spell_lines
 
 if TYPE_CHECKING:
     from ..report.document import Document
@@ -65,17 +66,17 @@ def run(command: str, main: Callable[[list[str]], int], argv: list[str] | None) 
             sys.stdout.flush()
             raise
     except NotFound as e:
-        print(f"{command}: {e}", file=sys.stderr)
+        print(f"{command}: {spell_lines(str(e))}", file=sys.stderr)
         return 1
     except UserError as e:
-        print(f"{command}: {e}", file=sys.stderr)
+        print(f"{command}: {spell_lines(str(e))}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         _give_up_output()
         return 0
     except OSError as e:
         _give_up_output()
-        print(f"{command}: {e.filename or 'standard output'}: {e.strerror}", file=sys.stderr)
+        print(spell(f"{command}: {e.filename or 'standard output'}: {e.strerror}"), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

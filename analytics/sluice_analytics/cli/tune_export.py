@@ -9,6 +9,7 @@ import os
 from ..errors import UserError
 from ..lake import open as lake_open
 from ..options import pairs
+from ..spell import spell
 from ..tune.run_report import RunReport
 from . import common
 
@@ -70,7 +71,7 @@ def _send(
         running = f"; {sent.still_running} that are still running were not sent" if sent.still_running else ""
         print(f"{args.otlp}: {sent.spans} spans accepted, {sent.rejected} rejected{running}")
         if sent.rejected:
-            print(f"{args.otlp}: {sent.message}")
+            print(spell(f"{args.otlp}: {sent.message}"))
             status = 1
     if args.openlineage or args.openlineage_file:
         from ..export import openlineage

@@ -16,6 +16,7 @@ from ..errors import UserError
 from ..report import terminal
 from ..report.follow import events, screen, status
 from ..report.run import ended_by
+from ..spell import spell
 from ..tune import find, run
 from ..tune.follow import Looks, Watch, choose, look
 
@@ -59,7 +60,7 @@ def _wait(looks: Looks, wanted: str | None) -> find.Run:
 
 def _say(out: Console, line: str, style: str = "") -> None:
     """Prints a line that only the terminal wraps."""
-    out.print(Text(line, style=style), soft_wrap=True)
+    out.print(Text(spell(line), style=style), soft_wrap=True)
 
 
 def _state(watch: Watch) -> str:
@@ -112,6 +113,6 @@ def _finish(out: Console, looks: Looks, watch: Watch, state: str) -> int:
     for failure in report.failures:
         where = f"{failure.task}: " if failure.task else ""
         again = "; a later attempt succeeded" if failure.recovered else ""
-        _say(out, f"  {terminal.printable(where + failure.sentence)}{again}")
+        _say(out, f"  {where}{failure.sentence}{again}")
     _say(out, f"more: sluice tune {r.run_id}")
     return 1

@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from .. import units
+from ..spell import spell
 from ..tune.follow import STALLED_RECORDS, STATES, News, Step, Watch
 from . import terminal
 from .document import Column, Table
@@ -83,13 +84,13 @@ def events(new: list[News], known: dict[int, str]) -> Iterator[str]:
             "finished": f"finished in {wall}",
             "failed": f"failed after {wall}: {ended_by(row['exit_code'], row['exit_signal'])}",
         }[state]
-        yield f"{at}  {terminal.printable(step.label)} {what}"
+        yield f"{at}  {step.label} {what}"
 
 
 def screen(watch: Watch, now_us: int) -> RenderableType:
     """All of it."""
     steps = table(watch, now_us)
-    parts: list[RenderableType] = [Text(status(watch, now_us), style="bold")]
+    parts: list[RenderableType] = [Text(spell(status(watch, now_us)), style="bold")]
     if steps.rows:
         parts.append(terminal.table_of(steps))
     if steps.note:

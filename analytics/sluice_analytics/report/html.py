@@ -22,6 +22,7 @@ import string
 from collections.abc import Iterable
 from typing import Any
 
+from ..spell import spell, spell_json
 from ..tune.run import NO_TASK, SHARES
 from ..tune.run_report import UNNAMED, ProgramRow, Resources, RunReport, TaskRow, by_reason, ended_badly
 
@@ -279,9 +280,9 @@ def _finite(value: Any) -> Any:
 def _json(value: Any) -> str:
     """JSON that cannot end its script element, nor be read as markup, for any text in it."""
     text = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
-    for character in "<>&\u2028\u2029":
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("utf-8", "replace").decode()  # half a surrogate pair is no text
+    return spell_json(text.encode("utf-8", "replace").decode())  # half a surrogate pair is no text
 
 
 @functools.cache
@@ -341,9 +342,8 @@ def _shell(title: str) -> tuple[str, str]:
     mark = "\0"
     # Seven values are filled in once each, without loops or conditions: string.Template is enough, and a template
     # engine such as Jinja2 would be one more dependency.
-    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in title)
     page = string.Template(_file("page.html")).substitute(
-        title=html.escape(name),
+        title=html.escape(spell(title)),
         policy=policy,
         notice=_NOTICE,
         style=style,

@@ -3,6 +3,9 @@
 
 JSON and CSV have the names of units.py's plain values: `_ns`, `_bytes`, shares of 1. Times are RFC 3339 in
 UTC with microseconds, as `sluice cat` prints them; what is unknown is null in JSON and empty in CSV.
+
+JSON has every text exactly. CSV goes to spreadsheets, and has text as people may read it: spelt out (see spell.py), and
+with a quote in front of what a spreadsheet would take for a formula.
 """
 
 from __future__ import annotations
@@ -18,7 +21,11 @@ from typing import Any
 
 from .. import units
 from ..errors import UserError
+from ..spell import spell, spell_json
 from .document import Document, Table
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What begins a formula, or is skipped before one; the last four are = + - @ in full width"""
 
 
 def plain(value: Any, key: str = "") -> Any:
@@ -79,7 +86,7 @@ def json_text(document: Document) -> str:
     )
     if isinstance(data, dict) and document.warnings and "warnings" not in data:
         data["warnings"] = document.warnings
-    return "".join(_encoded(data)) + "\n"
+    return spell_json("".join(_encoded(data))) + "\n"
 
 
 def csv_text(document: Document, section: str | None = None) -> str:
@@ -93,7 +100,7 @@ def csv_text(document: Document, section: str | None = None) -> str:
         ) from None
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([c.key for c in table.columns])
+    writer.writerow([_text(c.key) for c in table.columns])
     for row in _table_rows(table):
         writer.writerow([_cell(row.get(c.key)) for c in table.columns])
     return out.getvalue()
@@ -105,7 +112,12 @@ def _cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
-        return ";".join(value)
+        return _text(";".join(value))
     if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False)
-    return value
+        return _text(json.dumps(value, ensure_ascii=False))
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(value: str) -> str:
+    """A text that no spreadsheet takes for a formula, in one line."""
+    return spell("'" + value if value.startswith(_FORMULA) else value)

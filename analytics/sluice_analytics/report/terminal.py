@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from .. import units
+from ..spell import spell, spell_lines
 from .document import Column, Document, Table
 
 _RIGHT = frozenset(("count", "number", "size", "ns", "percent", "money", "cores"))
@@ -51,13 +52,8 @@ def cell(column: Column, value: Any, currency: str = "USD") -> str:
             return units.clock(value)
         case _:
             if isinstance(value, (list, tuple)):
-                return ", ".join(str(v) for v in value)
-            return printable(str(value))
-
-
-def printable(text: str) -> str:
-    """Text that cannot move the cursor or colour the terminal: control characters as \\xNN."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+                return spell(", ".join(str(v) for v in value))
+            return spell(str(value))
 
 
 # rich looks for terminal and colours too, but at the stream that it writes to, which is a buffer here, and it takes a
@@ -130,28 +126,28 @@ def render(document: Document, *, width: int | None = None, color: bool | None =
         width=width or width_of(stream),
         color=wants_color(stream) if color is None else color,
     )
-    c.print(Text(document.title, style="bold"))
+    c.print(Text(spell(document.title), style="bold"))
     if document.facts:
         facts = RichTable.grid(padding=(0, 2, 0, 0))
         facts.add_column(no_wrap=True)
         facts.add_column(overflow="fold")
         for name, value in document.facts:
-            facts.add_row(Text(name, style="dim"), _styled(printable(value)))
+            facts.add_row(Text(spell(name), style="dim"), _styled(spell(value)))
         c.print(facts)
     for warning in document.warnings:
-        c.print(Text("warning: " + warning, style="yellow"))
+        c.print(Text("warning: " + spell(warning), style="yellow"))
     for table in document.tables:
         if not table.rows and not table.note:
             continue
         c.print()
         if table.title:
-            c.print(Text(table.title, style="bold"))
+            c.print(Text(spell(table.title), style="bold"))
         if table.rows:
             c.print(table_of(table, document.currency))
         if table.note:
-            c.print(Text(table.note, style="dim"))
+            c.print(Text(spell_lines(table.note), style="dim"))
     if document.notes:
         c.print()
         for note in document.notes:
-            c.print(Text(note))
+            c.print(Text(spell_lines(note)))
     return "\n".join(line.rstrip() for line in out.getvalue().split("\n"))

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...spell import spell
 from ...tune.advice import Advice
-from ..terminal import printable
 from . import kubernetes, nextflow, slurm, snakemake
 
 FORMATS: dict[str, Callable[[list[Advice], str], str]] = {
@@ -25,4 +25,4 @@ FORMATS: dict[str, Callable[[list[Advice], str], str]] = {
 
 def render(form: str, advices: list[Advice], source: str) -> str:
     """The configuration for one of FORMATS. source: the lake as the user named it."""
-    return FORMATS[form](advices, printable(source))
+    return FORMATS[form](advices, spell(source))

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 
 from ... import units
+from ...spell import spell
 from ...tune.advice import Advice
 from ...tune.run_report import Recommendation
-from ..terminal import printable
 
 MIB = 1 << 20
 
@@ -34,20 +34,20 @@ _TITLES = {"cpus": "CPUs", "memory_bytes": "memory", "time_ns": "time"}
 
 def task(mark: str, advice: Advice) -> list[str]:
     """The lines over a task's settings."""
-    lines = [f"{mark} {printable(advice.task)}"]
+    lines = [f"{mark} {spell(advice.task)}"]
     for r in advice.recommendations:
         if r.what in _TITLES:
             was = "" if r.what == "time_ns" else f" (requested: {value(r, r.current)})"
             text = f"{_TITLES[r.what]} {value(r, r.recommended)}{was}: {r.sentence}. Confidence {r.confidence}."
         else:
             text = f"{r.sentence}."
-        lines.append(f"{mark}   {printable(text)}")
-    return [*lines, *(f"{mark}   {printable(note)}." for note in advice.notes)]
+        lines.append(f"{mark}   {spell(text)}")
+    return [*lines, *(f"{mark}   {spell(note)}." for note in advice.notes)]
 
 
 def left_out(mark: str, advice: Advice, why: str) -> str:
     """The line of a task that has no settings."""
-    return f"{mark} {printable(advice.task)}: left out: {why}"
+    return f"{mark} {spell(advice.task)}: left out: {why}"
 
 
 def fit_of(r: Recommendation | None) -> dict[str, float] | None:
