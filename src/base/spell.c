@@ -208,9 +208,9 @@ spell_json_char(const char *at, size_t width, char out[SPELL_JSON_MAX + 1])
 	uint32_t code = code_of(at, width);
 
 	if (code < 0x10000)
-		return (size_t)sprintf(out, "\\u%04x", (unsigned)code);
+		return (size_t)sprintf(out, "\\u%04x", code & 0xffffu);
 	code -= 0x10000;
-	return (size_t)sprintf(out, "\\u%04x\\u%04x", 0xd800u | (unsigned)(code >> 10), 0xdc00u | (unsigned)(code & 0x3ff));
+	return (size_t)sprintf(out, "\\u%04x\\u%04x", 0xd800u | (code >> 10 & 0x3ffu), 0xdc00u | (code & 0x3ffu));
 }
 
 /* Outside of its strings JSON has no hidden characters but newlines and tabs; in them these are escaped already. */

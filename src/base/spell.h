@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * spell: text of others as people may read it: what it contains cannot act on a terminal, nor hide there.
  *
- * The names of programs, arguments, folders and control groups are any bytes, chosen by the user who runs them. Everything
- * that is written for people passes through here: the log, tables, and answers of commands. Spelt out are
+ * The names of programs, arguments, folders and control groups are any bytes, chosen by the user who runs them.
+ * Everything that is written for people passes through here: the log, tables, and answers of commands. Spelt out are
  * control characters (C0, DEL, C1), bytes that are not UTF-8, and characters that cannot be seen where they are: those
  * without width, and those that reorder the text around them. A newline becomes \n, a tab \t, and any other
  * each of its bytes as \xNN. A backslash stays as it is: spelling twice is the same as once, but cannot be undone.

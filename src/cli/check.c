@@ -70,8 +70,12 @@ read_rules(const struct config *c)
 	struct rules_options o = { .dir = c->rules };
 	struct config_errors errors = { 0 };
 	struct ruleset *rules = NULL;
-	int r = rules_load(&o, &rules, &errors);
+	char why[512];
+	gid_t gid;
+	int r;
 
+	(void)privileges_user_ids(c->user, &o.owner, &gid, why, sizeof(why));	/* warn_of_account() tells */
+	r = rules_load(&o, &rules, &errors);
 	config_errors_print(&errors, stderr);
 	config_errors_done(&errors);
 	if (r == -ENOMEM)

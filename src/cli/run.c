@@ -474,8 +474,12 @@ load_rules(struct run_options *o)
 {
 	struct rules_options options = { .dir = o->rules != NULL ? o->rules : RULES_DIR };
 	struct config_errors errors = { 0 };
+	gid_t gid;
 	int r;
 
+	/* Rules of the user who called sudo can only concern this run. */
+	if (geteuid() == 0 && !persona_caller(&options.owner, &gid))
+		options.owner = 0;
 	if (o->rules != NULL && access(o->rules, R_OK | X_OK) < 0) {
 		spell_line(stderr, "sluice run: --rules %s: %s: name a folder of rules that you may read, or leave --rules "
 		    "out for " RULES_DIR "\n", o->rules, strerror(errno));

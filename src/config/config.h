@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #define CONFIG_PATH "/etc/sluice/sluice.yaml"
 #define CONFIG_DROP_INS "conf.d"	/* folder beside the file; its *.yaml files apply in the order of their names */
@@ -218,11 +219,12 @@ char *config_key_facts(size_t i, char *buf, size_t size);
 /* Returns whether a secret has a source. */
 bool config_secret_is_set(const struct config_secret *s);
 /*
- * Fetches a secret. A file must not be readable by others; a command is run without a shell and may take
- * ten seconds. The call blocks, so it is for the start, before the loop. 0 with *ret a string for
+ * Fetches a secret. A file must not be readable by others, and only root and owner (0: root alone) may be able to write
+ * it; a command is run without a shell and may take ten seconds, and only root may be able to change it; see
+ * base/safe_path.h. The call blocks, so it is for the start, before the loop. 0 with *ret a string for
  * config_secret_free(); or a negative errno with a sentence in error, which never holds the secret.
  */
-int config_secret_read(const struct config_secret *s, char **ret, char *error, size_t error_size);
+int config_secret_read(const struct config_secret *s, uid_t owner, char **ret, char *error, size_t error_size);
 void config_secret_free(char *secret);	/* wiped first; NULL is fine */
 
 #endif

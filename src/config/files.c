@@ -7,11 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/safe_path.h"
 #include "base/text.h"
 #include "config/errors.h"
 #include "config/values.h"
@@ -28,24 +30,51 @@ cannot_read(const char *path, int error, struct config_errors *errors)
 		    error == ENOTDIR || error == ELOOP ? ": check the path, and where a symbolic link leads" : "");
 }
 
-/* Returns an fd, or a negative errno; -EINVAL: an error was added. */
+/*
+ * Opens a file, or with O_DIRECTORY a folder, that no one else may write. Returns an fd, or a negative errno;
+ * -EINVAL: an error was added.
+ */
 static int
-open_checked(const struct files_policy *policy, const char *path, struct config_errors *errors)
+open_safe(const struct files_policy *policy, const char *path, int flags, struct config_errors *errors)
 {
+	struct safe_path_fault fault = { 0 };
+	char text[2 * PATH_MAX];
 	struct stat st;
-	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int fd;
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		config_error_add(errors, path, 0, 0, "not a regular file: replace it by one, or name another");
-	} else if (st.st_mode & S_IWOTH) {
-		config_error_add(errors, path, 0, 0, "is world-writable, so any user could %s: run `chmod o-w %s`",
-		    policy->harm, path);
+	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+	flags |= O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	if (safe_path_is_wanted()) {
+		fd = safe_path_open(path, flags, policy->owner, &fault);
 	} else {
-		return fd;
+		fd = open(path, flags);
+		if (fd < 0)
+			return -errno;
+		/* A device may be for any user to write. */
+		if (fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) &&
+		    (st.st_mode & S_IWOTH) != 0) {
+			fault.mode = S_IWOTH;
+			snprintf(fault.path, sizeof(fault.path), "%s", path);
+		}
 	}
+	if (fault.path[0] == '\0')
+		return fd;
+	config_error_add(errors, path, 0, 0, "%s", safe_path_text(&fault, policy->harm, text, sizeof(text)));
+	if (fd >= 0)
+		close(fd);
+	return -EINVAL;
+}
+
+/* Returns the fd of a regular file, or as open_safe(). */
+static int
+open_file(const struct files_policy *policy, const char *path, struct config_errors *errors)
+{
+	int fd = open_safe(policy, path, 0, errors);
+	struct stat st;
+
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	config_error_add(errors, path, 0, 0, "not a regular file: replace it by one, or name another");
 	close(fd);
 	return -EINVAL;
 }
@@ -54,7 +83,7 @@ int
 files_read(const struct files_policy *policy, const char *path, struct file_text *text,
     bool *ret_missing, struct config_errors *errors)
 {
-	int fd = open_checked(policy, path, errors), r;
+	int fd = open_file(policy, path, errors), r;
 
 	if (ret_missing != NULL)
 		*ret_missing = fd == -ENOENT;
@@ -82,19 +111,20 @@ int
 files_list(const struct files_policy *policy, const char *dir, struct config_strings *ret,
     struct config_errors *errors)
 {
-	DIR *d = opendir(dir);
+	int fd = open_safe(policy, dir, O_DIRECTORY, errors), r = 0;
 	const struct dirent *e;
-	struct stat st;
-	int r = 0;
+	DIR *d;
 
-	if (d == NULL) {
-		if (errno != ENOENT)
-			cannot_read(dir, errno, errors);
+	if (fd < 0) {
+		if (fd != -ENOENT && fd != -EINVAL)
+			cannot_read(dir, -fd, errors);
 		return 0;
 	}
-	if (fstat(dirfd(d), &st) == 0 && (st.st_mode & S_IWOTH) != 0)
-		config_error_add(errors, dir, 0, 0, "is world-writable, so any user could %s: run `chmod o-w %s`",
-		    policy->harm, dir);
+	d = fdopendir(fd);
+	if (d == NULL) {
+		close(fd);
+		return -ENOMEM;
+	}
 	while (r == 0 && (e = readdir(d)) != NULL) {
 		if (e->d_name[0] == '.')
 			continue;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/safe_path.h"
 #include "config/config.h"
 
 enum {
 	POLL_MS = 20,
 	EXEC_FAILED = 127,
+	FILE_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 };
 
 /* The bytes read so far; never reallocated, so that no copy of a secret stays in freed memory. */
@@ -62,12 +65,49 @@ collect(struct collected *c, int fd)
 }
 
 static int
-read_file(const char *path, struct collected *c, char *error, size_t error_size)
+open_to_all(const char *path, mode_t mode, char *error, size_t error_size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+	snprintf(error, error_size, "secret file %s is open to everybody (mode %03o): run `chmod o= %s`", path,
+	    (unsigned)(mode & 0777), path);
+	return -EACCES;
+}
+
+/* Opens what the secret is from. Returns an fd, or a negative errno with the error written; -EPERM: it is not safe. */
+static int
+open_source(const char *kind, const char *path, int flags, uid_t owner, char *error, size_t error_size)
+{
+	struct safe_path_fault fault = { 0 };
+	char text[2 * PATH_MAX];
+	int fd;
+
+	if (safe_path_is_wanted()) {
+		fd = safe_path_open(path, flags, owner, &fault);
+	} else {
+		fd = open(path, flags);
+		if (fd < 0)
+			fd = -errno;
+	}
+	if (fd < 0 && flags == FILE_FLAGS && !fault.is_foreign && !fault.is_above && (fault.mode & S_IRWXO) != 0)
+		return open_to_all(path, fault.mode, error, error_size);
+	if (fault.path[0] != '\0') {
+		snprintf(error, error_size, "secret %s %s: %s", kind, path, safe_path_text(&fault, "become root", text,
+		    sizeof(text)));
+		return -EPERM;
+	}
+	if (fd < 0)
+		snprintf(error, error_size, "secret %s %s cannot be read: %s", kind, path, strerror(-fd));
+	return fd;
+}
+
+static int
+read_file(const char *path, uid_t owner, struct collected *c, char *error, size_t error_size)
+{
+	int fd = open_source("file", path, FILE_FLAGS, owner, error, error_size), r;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0) {
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0) {
 		r = -errno;
 		snprintf(error, error_size, "secret file %s cannot be read: %s", path, strerror(errno));
 		goto out;
@@ -77,10 +117,8 @@ read_file(const char *path, struct collected *c, char *error, size_t error_size)
 		snprintf(error, error_size, "secret file %s is not a regular file", path);
 		goto out;
 	}
-	r = -EACCES;
 	if (st.st_mode & S_IRWXO) {
-		snprintf(error, error_size, "secret file %s is open to everybody (mode %03o): run "
-		    "`chmod o= %s`", path, st.st_mode & 0777, path);
+		r = open_to_all(path, st.st_mode, error, error_size);
 		goto out;
 	}
 	r = collect(c, fd);
@@ -89,8 +127,7 @@ read_file(const char *path, struct collected *c, char *error, size_t error_size)
 	else if (r < 0)
 		snprintf(error, error_size, "secret file %s cannot be read: %s", path, strerror(-r));
 out:
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 	return r;
 }
 
@@ -151,17 +188,21 @@ run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
 	return r;
 }
 
-/* As root, the agent runs no program that any user may change. */
+/*
+ * As root, the agent runs no program that another user may change; the agent's own account is one, since with what it
+ * runs here it would be root. It is executed by its name, which interpreters of scripts need: only root can make the
+ * name mean another file, now that each component is checked.
+ */
 static int
 check_command(const char *name, char *error, size_t error_size)
 {
-	struct stat st;
+	int fd = open_source("command", name, O_PATH | O_CLOEXEC, 0, error, error_size);
 
-	if (stat(name, &st) < 0 || (st.st_mode & S_IWOTH) == 0)
-		return 0;	/* execv(2) reports a missing program */
-	snprintf(error, error_size, "secret command %s is world-writable (mode %03o): run `chmod o-w %s`", name,
-	    st.st_mode & 0777, name);
-	return -EACCES;
+	if (fd == -EPERM)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return 0;	/* execv(2) reports a missing program */
 }
 
 static int
@@ -220,7 +261,7 @@ run_command(const struct config_strings *command, struct collected *c, char *err
 }
 
 int
-config_secret_read(const struct config_secret *s, char **ret, char *error, size_t error_size)
+config_secret_read(const struct config_secret *s, uid_t owner, char **ret, char *error, size_t error_size)
 {
 	const char *kind = s->file != NULL ? "file" : "command";
 	const char *name = s->file != NULL ? s->file : s->command.n > 0 ? s->command.list[0] : "";
@@ -236,7 +277,7 @@ config_secret_read(const struct config_secret *s, char **ret, char *error, size_
 		snprintf(error, error_size, "no memory for the secret of %s", name);
 		return -ENOMEM;
 	}
-	r = s->file != NULL ? read_file(s->file, &c, error, error_size) :
+	r = s->file != NULL ? read_file(s->file, owner, &c, error, error_size) :
 	    run_command(&s->command, &c, error, error_size);
 	if (r < 0)
 		goto fail;

@@ -231,13 +231,16 @@ daemon_open_spool(struct daemon *d)
 
 /* Reads one secret, if it is configured; the caller frees it. 0 or -1, and an error is logged. */
 static int
-fetch(const struct config_secret *from, const char *what, char **ret)
+fetch(const struct daemon *d, const struct config_secret *from, const char *what, char **ret)
 {
-	char error[512];
+	char error[2 * PATH_MAX];
+	uid_t uid = 0;
+	gid_t gid;
 
 	if (!config_secret_is_set(from))
 		return 0;
-	if (config_secret_read(from, ret, error, sizeof(error)) < 0) {
+	(void)privileges_user_ids(d->config->user, &uid, &gid, error, sizeof(error));	/* open_agent() reports it */
+	if (config_secret_read(from, uid, ret, error, sizeof(error)) < 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.secret", "%s: %s", what, error);
 		return -1;
 	}
@@ -256,11 +259,11 @@ daemon_fetch_secrets(struct daemon *d)
 		d->secrets.n_kafka = kafka->n;
 	}
 	for (size_t i = 0; i < kafka->n; i++) {
-		if (fetch(&kafka->list[i].secret, kafka->list[i].name, &d->secrets.kafka[i]) < 0)
+		if (fetch(d, &kafka->list[i].secret, kafka->list[i].name, &d->secrets.kafka[i]) < 0)
 			return -1;
 	}
-	if (fetch(&d->config->registry.password, "registry.password", &d->secrets.registry_password) < 0 ||
-	    fetch(&d->config->registry.token, "registry.token", &d->secrets.registry_token) < 0)
+	if (fetch(d, &d->config->registry.password, "registry.password", &d->secrets.registry_password) < 0 ||
+	    fetch(d, &d->config->registry.token, "registry.token", &d->secrets.registry_token) < 0)
 		return -1;
 	return 0;
 }

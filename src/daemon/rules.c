@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attach/privileges.h"
 #include "base/log.h"
 #include "daemon/state.h"
 #include "rules/rules.h"
@@ -19,7 +20,10 @@ int
 daemon_read_rules(struct daemon *d, const struct config *c, struct ruleset **ret, struct config_errors *errors)
 {
 	struct rules_options o = { .dir = c->rules, .extra = d->extra, .n_extra = d->n_extra };
+	char why[512];
+	gid_t gid;
 
+	(void)privileges_user_ids(c->user, &o.owner, &gid, why, sizeof(why));	/* the agent tells when it opens */
 	return rules_load(&o, ret, errors);
 }
 

@@ -46,6 +46,7 @@ static const struct {
 
 struct load {
 	const struct rules_options *o;
+	struct files_policy policy;
 	struct rules_reader r;
 	struct config_strings paths;	/* in the order of reading, by which errors are sorted */
 	struct config_strings names;	/* of the files in the folder */
@@ -155,7 +156,7 @@ read_file(struct load *l, const char *name)
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", l->o->dir, name) >= sizeof(path))
 		return 0;	/* files_list() has reported the folder: its path is too long */
-	r = files_read(&policy, path, &text, NULL, l->r.errors);
+	r = files_read(&l->policy, path, &text, NULL, l->r.errors);
 	if (r == 0)
 		r = read_text(l, path, text.text, text.len);
 	file_text_done(&text);
@@ -180,7 +181,7 @@ read_all(struct load *l)
 	int r = 0;
 
 	if (o->dir != NULL)
-		r = files_list(&policy, o->dir, &l->names, l->r.errors);
+		r = files_list(&l->policy, o->dir, &l->names, l->r.errors);
 	for (size_t i = 0; i < o->n_extra && r == 0; i++)
 		r = read_text(l, o->extra[i].name, o->extra[i].text, o->extra[i].len);
 	for (size_t i = 0; i < l->names.n && r == 0; i++) {
@@ -217,9 +218,10 @@ int
 rules_load(const struct rules_options *o, struct ruleset **ret, struct config_errors *errors)
 {
 	size_t before = errors->n + errors->not_shown;
-	struct load l = { .o = o, .r.errors = errors };
+	struct load l = { .o = o, .policy = policy, .r.errors = errors };
 	int r;
 
+	l.policy.owner = o->owner;
 	l.r.set = ruleset_new();
 	if (l.r.set == NULL)
 		return -ENOMEM;

@@ -9,7 +9,9 @@
 #ifndef SLUICE_RULES_RULES_H
 #define SLUICE_RULES_RULES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "config/config.h"
 #include "model/ruleset.h"
@@ -23,6 +25,7 @@ enum {
 
 struct rules_options {
 	const char *dir;		/* folder whose *.yaml are read, in the order of names; may be NULL or absent */
+	uid_t owner;			/* a user whose files are as good as root's; 0: none */
 	bool is_without_shipped;
 	/* Rules that were added at run time, each as the text of a file; they precede all others. */
 	const struct rules_extra {

@@ -6,6 +6,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import socket
 import stat
 import struct
@@ -263,7 +264,7 @@ class Refused(PrivilegesTest):
         for args in (["agent", "-c", a.config_path, "--pins", a.pins], ["check", "-c", a.config_path]):
             done = harness.run_sluice(args, timeout=60)
             self.assertEqual(2, done.returncode, done.stderr)
-            self.assertIn("chmod o-w " + a.config_path, done.stderr)
+            self.assertIn("chmod go-w " + a.config_path, done.stderr)
 
     def test_a_drop_in_that_anybody_may_write_or_add(self):
         a = self.agent()
@@ -272,12 +273,13 @@ class Refused(PrivilegesTest):
         path = os.path.join(drop_ins, "more.yaml")
         with open(path, "w") as f:
             f.write("interval: 2s\n")
-        for target, mode in ((path, 0o646), (drop_ins, 0o757), (drop_ins, 0o1777)):
+        for target, mode, mend in ((path, 0o646, "o-w"), (path, 0o664, "g-w"), (drop_ins, 0o757, "o-w"),
+                                   (drop_ins, 0o775, "g-w"), (drop_ins, 0o1777, "go-w"), (a.room, 0o775, "g-w")):
             was = stat.S_IMODE(os.stat(target).st_mode)
             os.chmod(target, mode)
             done = harness.run_sluice(["check", "-c", a.config_path])
             self.assertEqual(2, done.returncode, done.stdout + done.stderr)
-            self.assertIn("chmod o-w " + target, done.stderr)
+            self.assertIn(f"chmod {mend} {target}", done.stderr)
             os.chmod(target, was)
         self.assertEqual(0, harness.run_sluice(["check", "-c", a.config_path]).returncode)
 
@@ -296,10 +298,53 @@ class Refused(PrivilegesTest):
         with open(path, "w") as f:
             f.write("#!/bin/sh\ntouch %s/ran; echo secret\n" % self.room)
         os.chmod(path, 0o777)
-        self.start_fails(2, "chmod o-w " + path, registry={"urls": ["http://127.0.0.1:9"], "user": "u",
-                                                           "password": {"command": [path]}},
-                         kafka={"brokers": ["127.0.0.1:9"]})
+        keys = {"registry": {"urls": ["http://127.0.0.1:9"], "user": "u", "password": {"command": [path]}},
+                "kafka": {"brokers": ["127.0.0.1:9"]}}
+        self.start_fails(2, "chmod go-w " + path, **keys)
+        os.chmod(path, 0o755)
+        # Not the agent's own account either: what it runs here is root.
+        os.chown(path, NOBODY.pw_uid, 0)
+        self.start_fails(2, f"belongs to uid {NOBODY.pw_uid}, who could become root: run `chown root {path}`", **keys)
         self.assertFalse(os.path.exists(os.path.join(self.room, "ran")))
+
+    def test_what_another_user_owns(self):
+        a = self.agent()
+        folder = os.path.join(a.room, "rules.d")
+        os.mkdir(folder, 0o755)
+        rules = os.path.join(folder, "own.yaml")
+        with open(rules, "w") as f:
+            f.write("exclude: [{exe: nothing-has-this-name}]\n")
+        for target in (a.config_path, rules, folder, a.room):
+            os.chown(target, STRANGER, 0)
+            done = harness.run_sluice(["check", "-c", a.config_path])
+            self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+            self.assertIn(f"belongs to uid {STRANGER}", done.stderr)
+            self.assertIn("run `chown root " + target, done.stderr)
+            os.chown(target, 0, 0)
+        # The account that the configuration names may own rules, which are data, but not the configuration.
+        os.chown(rules, NOBODY.pw_uid, 0)
+        self.assertEqual(0, harness.run_sluice(["check", "-c", a.config_path]).returncode)
+        os.chown(a.config_path, NOBODY.pw_uid, 0)
+        self.assertEqual(2, harness.run_sluice(["check", "-c", a.config_path]).returncode)
+        # Any other user reads with that user's own rights.
+        done = self.as_user(STRANGER, "check", "-c", a.config_path)
+        self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_a_reload_keeps_to_root_too(self):
+        a = self.agent().start()
+        for uid, mode, mend in ((NOBODY.pw_uid, 0o644, "chown root"), (0, 0o664, "chmod g-w")):
+            failures = len([x for x in a.log_lines() if x["event"] == "config.reload_failed"])
+            a.configure(interval="2s")
+            os.chown(a.config_path, uid, 0)
+            os.chmod(a.config_path, mode)
+            a.signal(signal.SIGHUP)
+            line = a.wait_log("config.reload_failed", 30, failures + 1)
+            self.assertIn(f"{mend} {a.config_path}", line["message"])
+        self.assertEqual(1, a.status()["config"]["generation"])
+        os.chmod(a.config_path, 0o644)
+        a.ctl("reload", check=True)
+        self.assertEqual(2, a.status()["config"]["generation"])
+        self.assertEqual(0, a.stop())
 
 
 class Pins(PrivilegesTest):

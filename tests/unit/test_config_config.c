@@ -288,7 +288,7 @@ a_file_that_cannot_be_read_is_reported(void **state)
 	assert_int_equal(unlink(tree_path(t, "s.yaml")), 0);
 	tree_write(t, "s.yaml", "");
 	assert_int_equal(chmod(tree_path(t, "s.yaml"), 0666), 0);
-	load_is(t, "s.yaml: is world-writable, so any user could become root: run `chmod o-w s.yaml`\n");
+	load_is(t, "s.yaml: is world-writable, so any user could become root: run `chmod go-w s.yaml`\n");
 	assert_int_equal(chmod(tree_path(t, "s.yaml"), 0644), 0);
 	tree_mkdir(t, "conf.d/x.yaml");
 	load_is(t, "conf.d/x.yaml: not a regular file: replace it by one, or name another\n");

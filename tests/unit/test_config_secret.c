@@ -53,7 +53,7 @@ read_file(const char *path, char **ret, char *error, size_t error_size)
 {
 	struct config_secret s = { .file = (char *)path };
 
-	return config_secret_read(&s, ret, error, error_size);
+	return config_secret_read(&s, 0, ret, error, error_size);
 }
 
 /* By a shell that is named, as a configuration would have to. */
@@ -64,7 +64,7 @@ read_shell(const char *script, char **ret, char *error, size_t error_size)
 	char *argv[] = { sh, c, (char *)script };
 	struct config_secret s = { .command = { argv, 3 } };
 
-	return config_secret_read(&s, ret, error, error_size);
+	return config_secret_read(&s, 0, ret, error, error_size);
 }
 
 static void
@@ -185,7 +185,7 @@ a_command_that_fails_is_reported(void **state)
 	assert_string_equal(error, "secret command /bin/sh was ended by signal 15");
 	assert_int_equal(read_shell("true", &secret, error, sizeof(error)), -EINVAL);
 	assert_string_equal(error, "secret command /bin/sh gave nothing");
-	assert_int_equal(config_secret_read(&s, &secret, error, sizeof(error)), -EINVAL);
+	assert_int_equal(config_secret_read(&s, 0, &secret, error, sizeof(error)), -EINVAL);
 	assert_non_null(strstr(error, "cannot be executed"));
 	assert_null(secret);
 }
@@ -250,7 +250,7 @@ none_is_an_error(void **state)
 
 	(void)state;
 	assert_false(config_secret_is_set(&s));
-	assert_int_equal(config_secret_read(&s, &secret, error, sizeof(error)), -EINVAL);
+	assert_int_equal(config_secret_read(&s, 0, &secret, error, sizeof(error)), -EINVAL);
 	config_secret_free(NULL);
 }
 
