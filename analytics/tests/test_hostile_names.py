@@ -6,11 +6,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import unicodedata
 
+import command
 import pytest
 from hostile import Name, names
 from html_reports import run, task
+from lakes import LakeMaker
 from test_html import Page
 
 from sluice_analytics.cli import common
@@ -95,3 +98,61 @@ def test_page() -> None:
         page = Page(text)
         assert page.data()["run"]["command"] == name.text, name.what
         assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements], name.what
+
+
+COMMANDS = {
+    "tune": [
+        ["new"],
+        ["compare", "old", "new"],
+        ["trend", "--pipeline", "p"],
+        ["recommend"],
+        ["export", "new", "--openlineage-file", "-"],
+    ],
+    "sweep": [["--since", "2026-11-01", "--until", "2026-11-02"]],
+    "lake": [["info"]],
+}
+"""Each command of the analytics and its own, with what it is asked for"""
+FORMATS = ("table", "json", "csv", "html")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_is_here(name: str) -> None:
+    """A new command is to be added above."""
+    named = re.findall(r"(?m)^(?:    |  sluice-tune )([a-z]+) +\S", command.run(name, "--help").stdout)
+    words = {words[0] for words in COMMANDS[name] if words[0] != "new" and words[0][0] != "-"}
+    assert words == set(named) - {"compact", "retain"}  # these print no name but those of files
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two runs, with a task, program, sample and folder under each name."""
+    maker = LakeMaker(tmp_path_factory.mktemp("hostile"))
+    for run_id, start in (("old", 0), ("new", 1000)):
+        bad = NAMES[3].text
+        maker.run(run_id=run_id, start=start, end=start + 900, exit_code=1, command=bad, pipeline="p", run_name=bad)
+        maker.host(start=start, end=start + 900, host_name=bad)
+        for n, name in enumerate(NAMES):
+            text, at = name.text, {"start": start + n, "end": start + n + 50}
+            maker.task(run_id=run_id, task_id=f"{run_id}-{n}", task=text, sample=text, exit_code=n % 2, **at)
+            maker.program(
+                run_id=run_id, task_id=f"{run_id}-{n}", task=text, sample=text, tool=text, exe="/" + text,
+                cwd="/" + text, argv=[text, text], exit_code=n % 2, cpu_user_ns=10**9, **at,
+            )  # fmt: skip
+    maker.write()
+    return str(maker.path)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(name, words) for name, all_words in COMMANDS.items() for words in all_words], ids=str
+)
+def test_commands(lake: str, name: str, words: list[str]) -> None:
+    formats = [[]] if words[:1] == ["export"] else [["--format", f] for f in FORMATS if f != "html" or words == ["new"]]
+    for options in formats:
+        done = command.run(name, *words, *options, "--lake", lake)
+        assert done.returncode in (0, 1), done.stderr
+        assert done.stdout
+        own = {"\t"} if options[1:] == ["html"] else set()
+        assert not set(unsafe(done.stdout)) - own, options
+        assert not unsafe(done.stderr)
+        if options[1:] == ["csv"]:
+            assert not [c for row in csv.reader(io.StringIO(done.stdout)) for c in row if c.startswith(("=", "@", "+"))]

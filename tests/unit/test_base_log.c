@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "base/log.h"
+#include "hostile.h"
 
 enum { WINDOW_MS = 500 };	/* a busy machine, too, logs all of a flood in less */
 
@@ -345,6 +346,32 @@ a_reader_that_is_gone_ends_nobody(void **state)
 	assert_non_null(strstr(drain(), "lines_lost=1\n"));
 }
 
+static void
+a_line_is_safe(const struct hostile_name *h, void *arg)
+{
+	enum log_format format = *(enum log_format *)arg;
+	json_t *j;
+
+	open_as(format, 1000, 0);
+	log_fields(LOG_LEVEL_INFO, "hostile", LOG_FIELDS(LOG_TEXT("name", h->name)), "%s", h->name);
+	assert_int_equal(lines(drain()), 1);
+	hostile_is_safe(h, got, true);
+	if (format != LOG_FORMAT_JSON)
+		return;
+	j = line_json(got);
+	if (text_is_plain(h->name, h->len) && h->len < 100)
+		assert_string_equal(member(j, "name"), h->name);
+	json_decref(j);
+}
+
+static void
+no_hostile_name_ends_a_line_or_acts_on_its_reader(void **state)
+{
+	(void)state;
+	for (enum log_format f = LOG_FORMAT_TEXT; f <= LOG_FORMAT_JSON; f++)
+		hostile_each(a_line_is_safe, &f);
+}
+
 int
 main(void)
 {
@@ -352,6 +379,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(start_up_is_never_suppressed, setup, teardown),
 		cmocka_unit_test_setup_teardown(json_has_the_message_and_typed_fields, setup, teardown),
 		cmocka_unit_test_setup_teardown(any_byte_makes_one_valid_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_hostile_name_ends_a_line_or_acts_on_its_reader, setup, teardown),
 		cmocka_unit_test_setup_teardown(text_is_for_people, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_long_is_cut_and_still_valid, setup, teardown),
 		cmocka_unit_test_setup_teardown(auto_is_text_on_a_terminal_only, setup, teardown),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cli/table.h"
+#include "hostile.h"
 
 #define MS UINT64_C(1000000)
 #define MIB (UINT64_C(1) << 20)
@@ -182,6 +183,36 @@ the_footer_tells_of_the_whole_run(void **state)
 	assert_non_null(strstr(footer(&s), "killed by signal 63"));
 }
 
+static void
+a_table_is_safe(const struct hostile_name *h, void *arg)
+{
+	struct table_row row = { .task = h->name, .tool = h->name, .n = 1 };
+	unsigned width = *(unsigned *)arg;
+	size_t lines = 0;
+
+	print(&row, 1, width);
+	hostile_is_safe(h, output, true);
+	for (const char *p = output; *p != '\0'; p++)
+		lines += *p == '\n';
+	assert_int_equal(lines, 2);
+	footer(&(struct table_summary){ .pipeline = h->name });
+	hostile_is_safe(h, output, true);
+	assert_ptr_equal(strchr(output, '\n'), output + strlen(output) - 1);
+}
+
+static void
+no_hostile_name_acts_on_the_terminal(void **state)
+{
+	static const char *const locales[] = { "C", "C.UTF-8" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_non_null(setlocale(LC_ALL, locales[i]));
+		for (unsigned width = 0; width <= 160; width += 80)
+			hostile_each(a_table_is_safe, &width);
+	}
+}
+
 int
 main(void)
 {
@@ -192,6 +223,7 @@ main(void)
 		cmocka_unit_test_teardown(a_terminal_gets_names_that_fit, free_output),
 		cmocka_unit_test_teardown(no_rows_are_no_error, free_output),
 		cmocka_unit_test_teardown(the_footer_tells_of_the_whole_run, free_output),
+		cmocka_unit_test_teardown(no_hostile_name_acts_on_the_terminal, free_output),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

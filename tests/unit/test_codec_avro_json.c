@@ -14,6 +14,8 @@
 #include "samples.h"
 #include "codec/avro_json.h"
 #include "codec/encode.h"
+#include "codec/node_schema.h"
+#include "hostile.h"
 
 static char err[256];
 static size_t used;
@@ -258,6 +260,36 @@ our_records_have_exactly_the_names_of_their_schemas(void **state)
 	encoder_close(encoder);
 }
 
+static void
+a_record_is_safe(const struct hostile_name *h, void *arg)
+{
+	bool is_bytes = *(bool *)arg;
+	struct bytes b = { 0 };
+	json_t *back;
+
+	assert_int_equal(bytes_append(&b, "\"", 1), 0);
+	assert_int_equal(json_escape(&b, (const uint8_t *)h->name, h->len, is_bytes), 0);
+	assert_int_equal(bytes_append(&b, "\"", 2), 0);
+	hostile_is_safe(h, (const char *)b.data, false);
+	back = json_loads((const char *)b.data, JSON_DECODE_ANY, NULL);
+	assert_non_null(back);
+	if (!is_bytes && text_is_plain(h->name, h->len))
+		assert_string_equal(json_string_value(back), h->name);
+	json_decref(back);
+	bytes_done(&b);
+}
+
+static void
+no_hostile_name_acts_on_the_terminal(void **state)
+{
+	bool is_bytes = false;
+
+	(void)state;
+	hostile_each(a_record_is_safe, &is_bytes);
+	is_bytes = true;
+	hostile_each(a_record_is_safe, &is_bytes);
+}
+
 int
 main(void)
 {
@@ -270,6 +302,7 @@ main(void)
 		cmocka_unit_test(a_few_bytes_cannot_mean_values_without_end),
 		cmocka_unit_test(a_bad_schema_is_refused_with_a_reason),
 		cmocka_unit_test(our_records_have_exactly_the_names_of_their_schemas),
+		cmocka_unit_test(no_hostile_name_acts_on_the_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/errors.h"
 #include "configs.h"
+#include "hostile.h"
 #include "tree.h"
 
 static int
@@ -439,6 +441,33 @@ a_dump_tells_where_each_value_is_from(void **state)
 	free(text);
 }
 
+static void
+an_error_is_safe(const struct hostile_name *h, void *arg)
+{
+	struct config_errors errors = { 0 };
+	char buf[SHOWN_SIZE], *out = NULL;
+	size_t size;
+	FILE *f = open_memstream(&out, &size);
+
+	(void)arg;
+	config_error_add(&errors, h->name, 1, 2, "no key '%s'", h->name);
+	config_errors_print(&errors, f);
+	fclose(f);
+	hostile_is_safe(h, out, true);
+	assert_ptr_equal(strchr(out, '\n'), out + strlen(out) - 1);
+	hostile_is_safe(h, shown(h->name, buf), false);
+	assert_true(strlen(buf) < SHOWN_SIZE);
+	config_errors_done(&errors);
+	free(out);
+}
+
+static void
+no_hostile_name_acts_on_the_terminal(void **state)
+{
+	(void)state;
+	hostile_each(an_error_is_safe, NULL);
+}
+
 int
 main(void)
 {
@@ -453,6 +482,7 @@ main(void)
 		cmocka_unit_test(a_dump_loads_to_the_same),
 		cmocka_unit_test_setup_teardown(a_key_is_accepted_by_its_former_name, setup, teardown),
 		cmocka_unit_test(a_dump_tells_where_each_value_is_from),
+		cmocka_unit_test(no_hostile_name_acts_on_the_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

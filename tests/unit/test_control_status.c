@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "control/figures.h"
+#include "hostile.h"
 #include "status_sample.h"
 
 static struct agent_status s;
@@ -539,6 +540,47 @@ manual_and_alerts_name_what_there_is(void **state)
 	free(manual);
 }
 
+/* Returns how many lines there are; each is a comment or a sample. */
+static size_t
+metric_lines(const struct hostile_name *h, const char *m)
+{
+	size_t n = 0;
+
+	for (; *m != '\0'; m += strcspn(m, "\n") + 1, n++) {
+		if (strncmp(m, "# HELP ", 7) != 0 && strncmp(m, "# TYPE ", 7) != 0 && strncmp(m, "sluice_", 7) != 0 &&
+		    strncmp(m, "process_", 8) != 0)
+			fail_msg("%s: no metric: %.60s", h->what, m);
+	}
+	return n;
+}
+
+static void
+a_status_is_safe(const struct hostile_name *h, void *arg)
+{
+	size_t *n_lines = arg, n;
+
+	status_sample_bad(&s);
+	s.agent.host_name = s.config.file = s.config.reload_error = s.spool.dir = h->name;
+	snprintf(s.registry.url, sizeof(s.registry.url), "%s", h->name);
+	snprintf(s.output.error, sizeof(s.output.error), "%s", h->name);
+	status_sample_losses[0].place = h->name;
+	hostile_is_safe(h, text(false), true);
+	hostile_is_safe(h, metrics(), true);
+	n = metric_lines(h, out);
+	if (*n_lines == 0)
+		*n_lines = n;
+	assert_int_equal(n, *n_lines);
+}
+
+static void
+no_hostile_name_acts_on_the_terminal_or_makes_a_metric(void **state)
+{
+	size_t n_lines = 0;
+
+	(void)state;
+	hostile_each(a_status_is_safe, &n_lines);
+}
+
 int
 main(void)
 {
@@ -558,6 +600,7 @@ main(void)
 		cmocka_unit_test(each_row_fits_its_outputs),
 		cmocka_unit_test_teardown(manual_and_alerts_name_what_there_is, teardown),
 		cmocka_unit_test_teardown(names_of_containers_are_reported_where_they_are_asked_for, teardown),
+		cmocka_unit_test_teardown(no_hostile_name_acts_on_the_terminal_or_makes_a_metric, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "explain/explain.h"
+#include "hostile.h"
 #include "rules/rules.h"
 #include "tree.h"
 
@@ -293,6 +294,26 @@ env_of_a_script_gives_way_to_what_it_runs(void **state)
 	tree_done(&t);
 }
 
+static void
+an_explanation_is_safe(const struct hostile_name *h, void *arg)
+{
+	struct explain_options o = options_of(ARGV("bwa", h->name));
+	char *text;
+
+	(void)arg;
+	o.exe = o.cwd = o.cgroup = h->name;
+	text = explained(rules_text, &o);
+	hostile_is_safe(h, text, true);
+	free(text);
+}
+
+static void
+no_hostile_name_acts_on_the_terminal(void **state)
+{
+	(void)state;
+	hostile_each(an_explanation_is_safe, NULL);
+}
+
 int
 main(void)
 {
@@ -306,6 +327,7 @@ main(void)
 		cmocka_unit_test(a_script_is_its_interpreter),
 		cmocka_unit_test(scripts_of_scripts_end),
 		cmocka_unit_test(env_of_a_script_gives_way_to_what_it_runs),
+		cmocka_unit_test(no_hostile_name_acts_on_the_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
