@@ -156,6 +156,20 @@ class Doors(PrivilegesTest):
         self.assertIn("only root and the members", refused.stderr)
         self.assertEqual(0, a.stop())
 
+    def test_the_lake_is_for_its_group_under_the_mask_of_the_unit(self):
+        with open(os.path.join(harness.ROOT, "ops", "systemd", "sluice-agent.service")) as f:
+            mask, = re.findall(r"(?m)^UMask=(\d+)$", f.read())
+        a = self.agent()
+        a.command_prefix = ["sh", "-c", f'umask {mask} && exec "$@"', "sh"]
+        a.start()
+        a.settle(delivered=True)
+        self.assertEqual(0, a.stop())
+        self.assertTrue(harness.read_lake(a.lake)["sluice.agent"])
+        for at, _, files in os.walk(a.lake):
+            self.assertEqual((NOBODY.pw_uid, NOBODY.pw_gid, 0o750), self.owner(at), at)
+            for name in files:
+                self.assertEqual((NOBODY.pw_uid, NOBODY.pw_gid, 0o640), self.owner(os.path.join(at, name)), name)
+
     def test_without_its_group_it_is_roots_alone(self):
         a = self.agent(control_group="no-such-group", control_read_group="no-such-group").start()
         acl = os.getxattr(a.control, "system.posix_acl_access")
