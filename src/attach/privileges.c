@@ -83,6 +83,12 @@ find_account(const struct privileges_options *o, struct account *a, char *error,
 
 	a->uid = geteuid();
 	a->gid = getegid();
+	if (o->user == NULL && o->has_ids) {
+		a->is_change = o->uid != geteuid() || o->uid != getuid();
+		a->uid = o->uid;
+		a->gid = o->gid;
+		return 0;
+	}
 	if (o->user == NULL || strcmp(o->user, "root") == 0)
 		return 0;
 	r = privileges_user_ids(o->user, &a->uid, &a->gid, error, error_size);

@@ -19,6 +19,9 @@
 
 struct privileges_options {
 	const char *user;	/* the account to change to, with its groups; NULL or "root": the uid stays */
+	bool has_ids;		/* without user: the ids to change to, which may be of no account, without groups */
+	uid_t uid;
+	gid_t gid;
 	uint64_t keep;		/* PRIVILEGE(…) | …: permitted and effective afterwards; no others are */
 	bool no_new_privs;	/* executed programs cannot gain any either */
 };

@@ -148,21 +148,22 @@ proc_reader_start_ticks(const struct proc_reader *f, uint32_t pid)
 	return stat_field(f, task, STAT_START);
 }
 
+/* Splits the arguments; a process may have written over them, or have none. */
 static void
-read_arguments(struct proc_reader *f, const char *task, struct exec_event *s)
+split_arguments(struct proc_reader *f, const struct proc_texts *texts, struct exec_event *s)
 {
-	ssize_t len = read_file(f, task, "cmdline", f->cmdline, sizeof(f->cmdline));
+	const char *cmdline = texts->cmdline;
 
-	if (len <= 0)
-		return;		/* a process may have written over its arguments, or have none */
-	s->argv_truncated = (size_t)len == sizeof(f->cmdline) - 1;
-	for (size_t at = 0; at < (size_t)len; s->argc++) {
+	if (cmdline == NULL || texts->cmdline_len == 0)
+		return;
+	s->argv_truncated = texts->cmdline_len >= sizeof(f->cmdline) - 1;
+	for (size_t at = 0; at < texts->cmdline_len; s->argc++) {
 		if (s->argc == ARGS_MAX) {
 			s->argv_truncated = true;
 			break;
 		}
-		f->argv[s->argc] = f->cmdline + at;
-		f->argv_len[s->argc] = strlen(f->cmdline + at);
+		f->argv[s->argc] = cmdline + at;
+		f->argv_len[s->argc] = strlen(cmdline + at);
 		at += f->argv_len[s->argc] + 1;
 	}
 	s->argv = f->argv;
@@ -215,19 +216,20 @@ read_cgroups(struct proc_reader *f, const char *task)
  * with it.
  */
 static bool
-read_memory(struct proc_reader *f, const char *task, struct exec_event *s)
+read_memory(struct proc_reader *f, const char *task, struct proc_texts *t)
 {
-	s->argv = NULL;
-	s->argc = 0;
-	read_arguments(f, task, s);
-	s->cwd = read_link(f, task, "cwd", f->cwd);
-	s->exe = read_link(f, task, "exe", f->exe);	/* last: shows that the values read before are complete */
-	return s->exe != NULL || stat_field(f, task, STAT_VSIZE) > 0;
+	ssize_t len = read_file(f, task, "cmdline", f->cmdline, sizeof(f->cmdline));
+
+	t->cmdline = len > 0 ? f->cmdline : NULL;
+	t->cmdline_len = len > 0 ? (size_t)len : 0;
+	t->cwd = read_link(f, task, "cwd", f->cwd);
+	t->exe = read_link(f, task, "exe", f->exe);	/* last: shows that the values read before are complete */
+	return t->exe != NULL || stat_field(f, task, STAT_VSIZE) > 0;
 }
 
 /* Reads through another thread, since a process whose first thread has ended shows nothing. */
 static bool
-read_through_thread(struct proc_reader *f, uint32_t pid, struct exec_event *s)
+read_through_thread(struct proc_reader *f, uint32_t pid, struct proc_texts *t)
 {
 	char path[PATH_MAX], task[TASK_SIZE];
 	const struct dirent *e;
@@ -245,7 +247,7 @@ read_through_thread(struct proc_reader *f, uint32_t pid, struct exec_event *s)
 			continue;
 		asked++;
 		snprintf(task, sizeof(task), "%u/task/%u", pid, tid);
-		is_read = read_memory(f, task, s);
+		is_read = read_memory(f, task, t);
 	}
 	if (dir != NULL)
 		closedir(dir);
@@ -253,11 +255,26 @@ read_through_thread(struct proc_reader *f, uint32_t pid, struct exec_event *s)
 }
 
 bool
-proc_reader_read(struct proc_reader *f, const struct state_event *state, struct exec_event *ret)
+proc_reader_texts(struct proc_reader *f, uint32_t pid, struct proc_texts *ret)
 {
-	uint32_t pid = state->self.pid;
 	char task[TASK_SIZE];
 
+	*ret = (struct proc_texts){ 0 };
+	task_of(pid, task);
+	/* A process that is exiting is not discovered: values that can no longer be read might have excluded it. */
+	if (!read_memory(f, task, ret) && !read_through_thread(f, pid, ret))
+		return false;
+	read_cgroups(f, task);
+	for (int is_v2 = 0; is_v2 < 2; is_v2++)
+		ret->cgroup[is_v2] = f->has_cgroup[is_v2] ? f->cgroup[is_v2] : NULL;
+	ret->start_ticks = stat_field(f, task, STAT_START);
+	return ret->start_ticks != 0;
+}
+
+bool
+proc_reader_event(struct proc_reader *f, const struct state_event *state, const struct proc_texts *texts,
+    struct exec_event *ret)
+{
 	memset(ret, 0, sizeof(*ret));
 	ret->is_discovered = true;
 	ret->time_ns = state->time_ns;
@@ -268,17 +285,24 @@ proc_reader_read(struct proc_reader *f, const struct state_event *state, struct 
 	ret->context = state->context;
 	ret->replaced = state->counters;	/* the base of its usage from now on */
 	memcpy(ret->comm, state->comm, sizeof(ret->comm));
-	task_of(pid, task);
-	/* A process that is exiting is not discovered: values that can no longer be read might have excluded it. */
-	if (!read_memory(f, task, ret) && !read_through_thread(f, pid, ret))
-		return false;
-	if (state->exe != NULL)
-		ret->exe = state->exe;
-	if (state->cwd != NULL)
-		ret->cwd = state->cwd;
-	read_cgroups(f, task);
-	/* Last: an unchanged start means that all that was read was of this process. */
-	return proc_reader_start_ticks(f, pid) == proc_reader_ticks(state->self.start_ns);
+	ret->exe = state->exe;
+	ret->cwd = state->cwd;
+	if (texts == NULL)
+		return true;
+	if (ret->exe == NULL)
+		ret->exe = texts->exe;
+	if (ret->cwd == NULL)
+		ret->cwd = texts->cwd;
+	split_arguments(f, texts, ret);
+	return texts->start_ticks == proc_reader_ticks(state->self.start_ns);
+}
+
+bool
+proc_reader_read(struct proc_reader *f, const struct state_event *state, struct exec_event *ret)
+{
+	struct proc_texts texts;
+
+	return proc_reader_texts(f, state->self.pid, &texts) && proc_reader_event(f, state, &texts, ret);
 }
 
 const char *
