@@ -56,13 +56,17 @@ is_adopted(struct task_struct *parent)
 	return adopt_tgid && (u32)parent->tgid == adopt_tgid;
 }
 
-/* Decides whether to follow a process whose parent is not followed, or had no room for an entry. */
+/*
+ * Decides whether to follow a process whose parent is not followed, or had no room for an entry. The agent's readers
+ * are its children, but forked by its nursery (CLONE_PARENT).
+ */
 static __always_inline bool
 is_wanted(struct task_struct *parent, struct task_struct *child)
 {
 	if (is_adopted(parent))
 		return true;
-	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid;
+	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid &&
+	    (u32)child->real_parent->tgid != own_tgid;
 }
 
 /* Makes the entry of a process. up: its parent's entry, NULL: unknown. Returns false if it made none. */

@@ -16,7 +16,6 @@
 #include "agent/state.h"
 #include "agent/subscription.h"
 #include "base/clock.h"
-#include "base/disk.h"
 #include "collect/cgroup.h"
 
 /* Before a quarter of the ring is full. A cycle costs as much as 60 programs; a record may be this late. */
@@ -114,7 +113,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	if (a->probes != NULL)
 		make_pass(a, is_due);
 	agent_read_titles(a);
-	agent_start_headers(a);		/* here, where all privileges are dropped that a thread would keep */
+	reader_look(a->reader);
 	now = clock_ns(CLOCK_BOOTTIME);
 	correlator_tick(a->correlator, now, is_due);
 	if (is_due) {
@@ -156,7 +155,6 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 	a->base = base;
 	a->interval_ns = (options->interval_ms > 0 ? options->interval_ms : INTERVAL_MS_DEFAULT) * 1000000;
 	a->rules = ruleset_ref(options->rules);
-	a->reads_headers = options->reads_headers;
 	r = host_id_read("", &a->host_id);
 	if (r < 0) {
 		snprintf(error, error_size, "this host has neither a machine id nor a host name; create /etc/machine-id with systemd-machine-id-setup");
@@ -180,7 +178,10 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 	}
 	a->cpus = a->host_last.cpus;
 	(void)cgroup_mounts_open("/proc", &a->mounts);	/* without it limits are unknown */
-	return 0;
+	r = reader_open(base, options->nursery, options->reads_headers, &a->reader);
+	if (r < 0)
+		snprintf(error, error_size, "out of memory");
+	return r;
 }
 
 int
@@ -331,8 +332,8 @@ agent_close(struct agent *a)
 	correlator_free(a->correlator);
 	decoder_free(a->decoder);
 	host_close(a->host);
-	proc_reader_free(a->titles);
-	disk_stop(a->headers);
+	reader_close(a->reader);	/* after the correlator, which may be asking it */
+	free(a->titles);
 	cgroup_mounts_close(a->mounts);
 	ruleset_unref(a->rules);
 	free(a->pipeline);

@@ -21,6 +21,7 @@ struct agent;
 struct event_base;
 struct loss_list;
 struct named_number;
+struct nursery;
 struct probes;
 struct ruleset;
 struct stream;
@@ -33,6 +34,7 @@ enum {
 struct agent_options {
 	struct ruleset *rules;		/* the agent takes a reference */
 	bool reads_headers;		/* reads files in which an engine names its tasks */
+	struct nursery *nursery;	/* of its readers; the caller's, outlives the agent, has become their account */
 	uint64_t interval_ms;		/* of Usage, Host and LIVE records; 0: 10 s */
 	uint64_t start_after_ms;	/* see correlator_set_start_after() */
 	size_t ring_bytes;		/* 0: 8 MiB, or of a host's agent by its CPUs and memory */

@@ -11,22 +11,26 @@
 #include "base/clock.h"
 
 #define ADMIT_SHARE 10			/* one part in so many of the time that passes for refused processes may take */
+#define READ_AHEAD (READER_QUEUE / 2)
 
-/* Begins a program that was running already, from what /proc has of it. */
+/*
+ * Begins a program that was running already, from what a reader read of it; NULL: reading it hangs, or there is no
+ * reader. Then it begins without arguments, which is counted.
+ */
 static void
-begin_discovered(struct host_agent *h, const struct state_event *s)
+begin_discovered(struct host_agent *h, const struct state_event *s, const struct proc_texts *texts)
 {
 	struct agent *a = &h->agent;
 	struct exec_event discovered;
 
-	if (!proc_reader_read(h->reader, s, &discovered))
-		return;		/* it is ending, which the ring reports */
+	if (!proc_reader_event(h->found, s, texts, &discovered))
+		return;		/* it has ended, which the ring reports */
 	/* If it exec'd before its arguments were read, they are those of its next program, which the ring reports. */
 	agent_drain_all(a);
 	if (correlator_knows(a->correlator, &s->self))
 		return;
 	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
-		struct cgroup_event cgroup = { .is_v2 = is_v2, .path = proc_reader_cgroup(h->reader, is_v2),
+		struct cgroup_event cgroup = { .is_v2 = is_v2, .path = texts != NULL ? texts->cgroup[is_v2] : NULL,
 			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };
 
 		if (cgroup.id != 0 && cgroup.path != NULL)
@@ -36,13 +40,26 @@ begin_discovered(struct host_agent *h, const struct state_event *s)
 	a->counts.discovered++;
 }
 
+static void
+on_discovered(const struct reader_answer *answer, void *arg)
+{
+	const struct unknown_process *u = arg;
+	struct proc_texts texts;
+
+	if (answer != NULL && answer->error < 0)
+		return;		/* it is ending, which the ring reports */
+	if (answer != NULL)
+		texts = reader_answer_texts(answer);
+	begin_discovered(u->h, &u->state, answer != NULL ? &texts : NULL);
+}
+
 bool
 host_discover_state(struct agent *a, const struct state_event *s)
 {
 	struct host_agent *h = host_agent(a);
-	struct state_event *grown;
+	struct unknown_process *grown;
 
-	if (h->reader == NULL)
+	if (h->found == NULL)
 		return false;
 	if (s->kind != STATE_DISCOVERED &&
 	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
@@ -60,19 +77,32 @@ host_discover_state(struct agent *a, const struct state_event *s)
 		h->unknown = grown;
 	}
 	grown = &h->unknown[h->n_unknown++];
-	*grown = *s;
-	grown->exe = s->exe != NULL ? strdup(s->exe) : NULL;
-	grown->cwd = s->cwd != NULL ? strdup(s->cwd) : NULL;
+	*grown = (struct unknown_process){ h, *s };
+	grown->state.exe = s->exe != NULL ? strdup(s->exe) : NULL;
+	grown->state.cwd = s->cwd != NULL ? strdup(s->cwd) : NULL;
 	return true;
 }
 
 static int
 by_start(const void *a, const void *b)
 {
-	uint64_t x = ((const struct state_event *)a)->self.start_ns;
-	uint64_t y = ((const struct state_event *)b)->self.start_ns;
+	uint64_t x = ((const struct unknown_process *)a)->state.self.start_ns;
+	uint64_t y = ((const struct unknown_process *)b)->state.self.start_ns;
 
 	return (x > y) - (x < y);
+}
+
+/* Has a process read, and begun once it is. They are read ahead, in their order, and each is begun after a drain. */
+static void
+discover(struct host_agent *h, struct unknown_process *u)
+{
+	struct agent *a = &h->agent;
+
+	if (correlator_knows(a->correlator, &u->state.self))
+		return;
+	if (reader_room(a->reader) == 0)
+		reader_finish(a->reader, READ_AHEAD);
+	(void)reader_ask(a->reader, READER_PROCESS, u->state.self.pid, u->state.context.uid, on_discovered, u);
 }
 
 /* Begins the unknown programs that a pass over the running processes discovers. */
@@ -88,19 +118,20 @@ begin_all(struct host_agent *h, int fd)
 		qsort(h->unknown, h->n_unknown, sizeof(*h->unknown), by_start);
 	/* Before the drain, which may bring their ends. An exec that it brings replaces what is recorded here. */
 	for (size_t i = 0; i < h->n_unknown; i++)
-		correlator_discovered(a->correlator, &h->unknown[i]);
+		correlator_discovered(a->correlator, &h->unknown[i].state);
 	agent_drain_all(a);
+	for (size_t i = 0; i < h->n_unknown; i++)
+		discover(h, &h->unknown[i]);
+	reader_finish(a->reader, 0);
 	for (size_t i = 0; i < h->n_unknown; i++) {
-		if (!correlator_knows(a->correlator, &h->unknown[i].self))
-			begin_discovered(h, &h->unknown[i]);
-		free((char *)h->unknown[i].exe);
-		free((char *)h->unknown[i].cwd);
+		free((char *)h->unknown[i].state.exe);
+		free((char *)h->unknown[i].state.cwd);
 	}
 	free(h->unknown);
 	h->unknown = NULL;
 	h->n_unknown = 0;
-	proc_reader_free(h->reader);
-	h->reader = NULL;
+	proc_reader_free(h->found);
+	h->found = NULL;
 }
 
 /* Begins those of a pass that was opened, fd or a negative errno. Returns 0 or a negative errno. */
@@ -111,7 +142,7 @@ discover_by(struct host_agent *h, int fd)
 
 	if (fd < 0)
 		return fd;
-	r = proc_reader_new("/proc", &h->reader);
+	r = proc_reader_new("/proc", &h->found);
 	if (r < 0) {
 		close(fd);
 		return r;

@@ -213,7 +213,7 @@ on_close(struct agent *a)
 	struct host_agent *h = host_agent(a);
 
 	container_resolver_close(h->names);
-	proc_reader_free(h->reader);
+	proc_reader_free(h->found);
 	free(h->unknown);
 	return 0;
 }
@@ -264,11 +264,11 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	c.max_processes = probes_max_processes(a->probes);
 	r = correlator_new(&c, &ops, h, &a->correlator);
 	if (r == 0)
-		r = proc_reader_new("/proc", &h->reader);
+		r = proc_reader_new("/proc", &h->found);
 	if (r < 0)
 		return r;
 	h->own_pid = (uint32_t)probes_own_pid(a->probes);
-	h->own_start_ticks = proc_reader_start_ticks(h->reader, h->own_pid);
+	h->own_start_ticks = proc_reader_start_ticks(h->found, h->own_pid);
 	spool_replay(h->spool, on_replay, h);
 	correlator_replay_done(a->correlator, NULL);
 	a->is_entry_due = true;
@@ -506,4 +506,10 @@ void
 agent_meet_all(struct agent *a)
 {
 	(void)agent_snapshot(a, false, false);
+}
+
+void
+agent_confine_readers(struct agent *a)
+{
+	reader_confine(a->reader);
 }

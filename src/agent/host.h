@@ -88,6 +88,9 @@ const struct container_resolver_counts *agent_container_counts(const struct agen
 /* Returns the state of socket i, as container_resolver_state() does. */
 int agent_socket_state(const struct agent *a, size_t i);
 
+/* From now on readers have no capability, but one that reads headers. To be called as the agent gives up its own. */
+void agent_confine_readers(struct agent *a);
+
 /* Drains the ring, then takes a snapshot, so that children that never called exec are known. */
 void agent_meet_all(struct agent *a);
 

@@ -14,6 +14,12 @@ struct sign_of_life {
 	uint16_t ahead_s;		/* seconds from CLOCK_BOOTTIME to CLOCK_REALTIME modulo 65536; 0: unknown */
 };
 
+/* A process that is to be discovered. */
+struct unknown_process {
+	struct host_agent *h;
+	struct state_event state;	/* exe and cwd are owned */
+};
+
 struct host_agent {
 	struct agent agent;		/* first: it is cast to struct host_agent */
 	struct spool *spool;		/* the caller's */
@@ -32,8 +38,8 @@ struct host_agent {
 
 	uint32_t own_pid;
 	uint64_t own_start_ticks;
-	struct proc_reader *reader;	/* owned; while processes are discovered */
-	struct state_event *unknown;	/* owned, with exe and cwd: processes of a pass that are to be discovered */
+	struct proc_reader *found;	/* owned; splits arguments; NULL unless processes are discovered */
+	struct unknown_process *unknown;	/* owned: those of a pass that are to be discovered */
 	size_t n_unknown;
 	bool is_gap_written;		/* a GAP record is in the batch that is not committed */
 	bool is_lacking;		/* what was not restored is noted in the spool, for the next agent */

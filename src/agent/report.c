@@ -71,6 +71,7 @@ void
 agent_losses(const struct agent *a, struct loss_list *to)
 {
 	struct run_totals totals = correlator_totals(a->correlator, a->start_ns);
+	const struct reader_counts read = reader_counts(a->reader);
 
 	if (a->probes != NULL)
 		kernel_losses(a->probes, to);
@@ -79,6 +80,9 @@ agent_losses(const struct agent *a, struct loss_list *to)
 	losses_add(to, "decode", "malformed", a->counts.malformed);
 	losses_add(to, "snapshot", "broken_off", a->counts.broken_passes);
 	losses_add(to, "snapshot", "no_memory", a->counts.undiscovered);
+	losses_add(to, "reader", "read_hung", read.hung);
+	losses_add(to, "reader", "read_skipped", read.skipped);
+	losses_add(to, "reader", "read_failed", read.failed);
 	losses_add(to, "correlate", "end_unseen", totals.lost_ends);
 	losses_add(to, "correlate", "note_refused", a->counts.refused_entries);
 	losses_add(to, "correlate", "too_many_processes", totals.refused);

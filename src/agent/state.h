@@ -25,14 +25,15 @@
 #include "attach/probes.h"
 #include "base/host_id.h"
 #include "collect/decode.h"
-#include "collect/proc_reader.h"
 #include "collect/host.h"
 #include "collect/ring.h"
+#include "reader/reader.h"
 #include "stream/stream.h"
 
 #define UUID_TEXT_SIZE 37
 
 struct agent_settling;
+struct asked_title;
 struct event;
 struct subscription;
 
@@ -89,9 +90,10 @@ struct agent {
 	struct correlator *correlator;
 	struct stream *stream;
 	struct host *host;
-	struct proc_reader *titles;		/* NULL until a title is due */
-	bool reads_headers;
-	struct disk *headers;			/* owned; the disk of headers.c; NULL: the loop waits for it */
+	struct reader *reader;		/* of what may hang */
+	struct asked_title *titles;	/* of proctitle.c; NULL until a title is due */
+	size_t next_title;
+	size_t n_titles;		/* that were asked for and are not read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */
 	struct ruleset *rules;		/* a reference */
 	struct event *on_ring;		/* readable when a quarter of the ring is full */
@@ -197,11 +199,9 @@ void agent_record_ops(struct correlator_ops *ops);
 
 /* headers.c: the header callback of struct correlator_ops. */
 bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
-/* From now on a thread reads these files, so that one that hangs does not stop the loop. It keeps our privileges. */
-void agent_start_headers(struct agent *a);
 
 /* proctitle.c */
-/* Reads due titles; called after a pass over all processes. */
+/* Asks for due titles; called after a pass over all processes. */
 void agent_read_titles(struct agent *a);
 
 /* report.c */

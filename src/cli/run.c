@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@
 #include "cli/persona.h"
 #include "cli/summary.h"
 #include "control/control.h"
+#include "reader/nursery.h"
 #include "rules/rules.h"
 
 static const char help[] =
@@ -63,6 +65,7 @@ static const char help[] =
 
 struct run {
 	struct event_base *base;
+	struct nursery *nursery;
 	struct agent *agent;
 	struct command *command;
 	struct event *on_second;
@@ -552,6 +555,24 @@ print_unseen(const struct run *r)
 		    "the probes report no events here; `sluice doctor` prints what they need");
 }
 
+/* Starts the nursery of readers, which run as the user whose files they read. 0 or a negative errno, printed. */
+static int
+start_nursery(const struct run_options *o, struct nursery **ret)
+{
+	const struct agent_options *a = &o->agent.agent;
+	const struct passwd *pw = a->has_file_owner ? getpwuid(a->file_uid) : NULL;
+	int r = nursery_start(ret);
+
+	if (r == 0)
+		r = nursery_become(*ret, pw != NULL ? pw->pw_name : NULL, a->has_file_owner ? a->file_uid : 0,
+		    a->has_file_owner ? a->file_gid : 0, a->reads_headers && !a->has_file_owner);
+	if (r == 0)
+		r = nursery_confine(*ret);
+	if (r < 0)
+		fprintf(stderr, "sluice run: cannot start a process that reads /proc: %s\n", strerror(-r));
+	return r;
+}
+
 int
 cli_run(int argc, char **argv)
 {
@@ -586,6 +607,9 @@ cli_run(int argc, char **argv)
 		goto close;
 	}
 	status = EXIT_OWN_FAILURE;
+	if (start_nursery(&o, &r.nursery) < 0)
+		goto out;
+	o.agent.agent.nursery = r.nursery;
 	if (agent_open_run(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
 		spell_line(stderr, "sluice run: %s\n", error);
 		goto out;
@@ -617,6 +641,7 @@ out:
 	ruleset_unref(o.agent.agent.rules);
 	if (agent_close(r.agent) < 0)
 		spell_line(stderr, "sluice run: the lake %s is not complete\n", o.agent.lake);
+	nursery_stop(r.nursery);
 	if (r.run_id != NULL)
 		write_report(&r, &o, &inherited);
 	if (status < 0)

@@ -178,6 +178,7 @@ bool correlator_show(struct correlator *c, uint32_t pid, void (*fn)(const struct
 struct titled {
 	struct program_key key;
 	uint64_t hash;		/* of the title read last; 0: none yet */
+	uint32_t uid;
 };
 /* Fills in up to max processes whose titles are due, and returns how many. Fewer than max: the round is complete. */
 size_t correlator_titled(struct correlator *c, struct titled *titled, size_t max);

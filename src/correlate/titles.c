@@ -44,7 +44,7 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 		if (n == max)
 			return n;	/* the rest follow in the next call */
 		p->title->round = c->title_round + 1;
-		titled[n++] = (struct titled){ p->self, p->title->hash };
+		titled[n++] = (struct titled){ p->self, p->title->hash, p->context.uid };
 	}
 	c->title_round++;
 	return n;

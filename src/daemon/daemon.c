@@ -27,6 +27,7 @@
 #include "base/namespaces.h"
 #include "daemon/state.h"
 #include "kafka/kafka.h"
+#include "reader/nursery.h"
 
 #define TICK_STOPPING_MS 100
 #define MMAP_BYTES (128 << 10)
@@ -198,6 +199,7 @@ open_agent(struct daemon *d)
 		.agent = {
 			.rules = d->rules,
 			.reads_headers = c->engines.headers,
+			.nursery = d->nursery,
 			.interval_ms = c->interval_ms,
 			.start_after_ms = c->records.start_after_ms,
 			.ring_bytes = c->probes.ring_bytes,
@@ -258,26 +260,25 @@ open_agent(struct daemon *d)
  * which is too much to keep where open descriptors suffice.
  */
 static uint64_t
-privileges_to_keep(const struct daemon *d)
+privileges_to_keep(void)
 {
 	struct utsname kernel;
 	unsigned major = 0, minor = 0;
-
-	uint64_t reads = d->config->engines.headers ? PRIVILEGE(CAP_DAC_READ_SEARCH) : 0, permitted;
+	uint64_t permitted;
 
 	(void)privileges_held(CAP_PERMITTED, &permitted);
 	if ((permitted & PRIVILEGE(CAP_BPF)) != 0)
-		return PRIVILEGE(CAP_BPF) | reads;
+		return PRIVILEGE(CAP_BPF);
 	if (uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
 	    (major > 6 || (major == 6 && minor >= 1)))
-		return reads;
-	return PRIVILEGE(CAP_SYS_ADMIN) | reads;
+		return 0;
+	return PRIVILEGE(CAP_SYS_ADMIN);
 }
 
 static int
 give_up_privileges(struct daemon *d)
 {
-	struct privileges_options o = { .user = d->config->user, .keep = privileges_to_keep(d),
+	struct privileges_options o = { .user = d->config->user, .keep = privileges_to_keep(),
 		.no_new_privs = true };
 	char error[256];
 
@@ -315,6 +316,7 @@ static int
 start(struct daemon *d)
 {
 	char error[256] = "";
+	int r;
 
 	if (geteuid() != 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.root", "loading probes into the kernel needs root; run it with sudo, "
@@ -326,8 +328,18 @@ start(struct daemon *d)
 		    "the host's processes have no meaning; start the container with the host's: --pid=host, or hostPID: true");
 		return EXIT_OWN_FAILURE;
 	}
+	r = nursery_start(&d->nursery);		/* while this process has nothing that a child must not inherit */
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "reader.start", "%s", strerror(-r));
+		return EXIT_OWN_FAILURE;
+	}
 	if (read_config(d) < 0)
 		return EXIT_USAGE;
+	r = nursery_become(d->nursery, d->config->user, 0, 0, d->config->engines.headers);
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "reader.start", "%s", strerror(-r));
+		return EXIT_OWN_FAILURE;
+	}
 	d->generation = 1;
 	d->base = event_base_new();
 	if (d->base == NULL)
@@ -342,6 +354,7 @@ start(struct daemon *d)
 	if (daemon_open_doors(d) < 0 || daemon_open_spool(d) < 0 || open_agent(d) < 0)
 		return EXIT_OWN_FAILURE;
 	agent_raise_priority();
+	agent_confine_readers(d->agent);
 	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || daemon_open_containers(d) < 0 ||
 	    open_events(d) < 0)
 		return EXIT_OWN_FAILURE;
@@ -382,6 +395,7 @@ stop(struct daemon *d)
 	dead_letters_close(d->dead);
 	registry_close(d->registry);
 	agent_close(d->agent);
+	nursery_stop(d->nursery);
 	daemon_free_rules(d);
 	losses_free(&d->losses);
 	spool_close(d->spool);

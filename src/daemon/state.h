@@ -57,6 +57,7 @@ struct daemon {
 	struct disk *letter_disk;	/* of the folder of dead letters; NULL: none were asked for yet */
 	struct daemon_secrets secrets;
 	struct spool *spool;
+	struct nursery *nursery;	/* of the agent's readers */
 	struct agent *agent;
 	struct registry *registry;	/* NULL: files */
 	struct dead_letters *dead;
