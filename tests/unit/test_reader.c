@@ -1,0 +1,429 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * reader: a nursery and readers that are real processes; one hangs because it is stopped as it is born, and cannot be
+ * killed because kill(2) does nothing. No root.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "reader/reader.h"
+#include "tree.h"
+
+#define S UINT64_C(1000000000)
+
+enum {
+	ME = 50000, ANOTHER,	/* users, of which only numbers are asked */
+	BORN_MAX = 64,
+};
+
+static struct {
+	int n_to_stop;		/* of those that are born next */
+	bool kill_does_nothing;
+	pid_t pid[BORN_MAX];	/* of all that were born */
+	int n;
+} born;
+
+int __real_nursery_take(struct nursery *n, struct nursling *ret);
+int __wrap_nursery_take(struct nursery *n, struct nursling *ret);
+int __real_kill(pid_t pid, int signo);
+int __wrap_kill(pid_t pid, int signo);
+
+int
+__wrap_nursery_take(struct nursery *n, struct nursling *ret)
+{
+	int r = __real_nursery_take(n, ret);
+
+	if (r > 0 && ret->fd >= 0) {
+		assert_true(born.n < BORN_MAX);
+		born.pid[born.n++] = ret->pid;
+		if (born.n_to_stop > 0 && born.n_to_stop-- > 0)
+			__real_kill(ret->pid, SIGSTOP);
+	}
+	return r;
+}
+
+int
+__wrap_kill(pid_t pid, int signo)
+{
+	return born.kill_does_nothing ? 0 : __real_kill(pid, signo);
+}
+
+static struct event_base *base;
+static struct nursery *nursery;
+static struct reader *reader;
+
+/* What was answered, in its order. */
+static struct {
+	int n;
+	const void *arg[600];
+	bool is_read[600];
+	struct reader_answer last;
+	char bytes[256];
+} answered;
+
+static void
+on_answer(const struct reader_answer *answer, void *arg)
+{
+	answered.arg[answered.n] = arg;
+	answered.is_read[answered.n++] = answer != NULL && answer->error == 0;
+	memset(&answered.last, 0, sizeof(answered.last));
+	answered.bytes[0] = '\0';
+	if (answer == NULL)
+		return;
+	answered.last = *answer;
+	if (answer->text[READER_BYTES].at != NULL)
+		snprintf(answered.bytes, sizeof(answered.bytes), "%s", answer->text[READER_BYTES].at);
+}
+
+static int
+open_all(void **state)
+{
+	(void)state;
+	memset(&born, 0, sizeof(born));
+	memset(&answered, 0, sizeof(answered));
+	base = event_base_new();
+	assert_non_null(base);
+	assert_int_equal(nursery_start(&nursery), 0);
+	assert_int_equal(nursery_become(nursery, NULL, 0, 0, false), 0);
+	assert_int_equal(nursery_confine(nursery), 0);
+	assert_int_equal(reader_open(base, nursery, false, &reader), 0);
+	return 0;
+}
+
+static int
+close_all(void **state)
+{
+	(void)state;
+	born.kill_does_nothing = false;
+	for (int i = 0; i < born.n; i++)
+		__real_kill(born.pid[i], SIGKILL);	/* still a child, or reaped in this very test */
+	reader_close(reader);
+	nursery_stop(nursery);
+	event_base_free(base);
+	while (waitpid(-1, NULL, 0) > 0)
+		continue;
+	return 0;
+}
+
+static void
+ask(uint32_t uid)
+{
+	assert_true(reader_ask(reader, READER_TITLE, (uint32_t)getpid(), uid, on_answer, NULL));
+}
+
+/* Runs the loop until so many were answered. */
+static void
+run_until(int n)
+{
+	while (answered.n < n)
+		event_base_loop(base, EVLOOP_ONCE);
+}
+
+static void
+answers_come_in_the_order_of_the_questions(void **state)
+{
+	static int args[300];
+
+	(void)state;
+	for (int i = 0; i < 300; i++)
+		assert_true(reader_ask(reader, i % 3 == 0 ? READER_PROCESS : READER_TITLE, (uint32_t)getpid(), ME,
+		    on_answer, &args[i]));
+	run_until(300);
+	for (int i = 0; i < 300; i++) {
+		assert_ptr_equal(answered.arg[i], &args[i]);
+		assert_true(answered.is_read[i]);
+	}
+	assert_int_equal(born.n, 1);
+	assert_int_equal(reader_room(reader), READER_QUEUE);
+}
+
+static void
+a_process_is_read(void **state)
+{
+	struct proc_texts texts;
+	struct proc_reader *f;
+
+	(void)state;
+	assert_true(reader_ask(reader, READER_PROCESS, (uint32_t)getpid(), ME, on_answer, NULL));
+	reader_finish(reader, 0);
+	assert_int_equal(answered.n, 1);
+	texts = reader_answer_texts(&answered.last);
+	assert_int_equal(proc_reader_new("/proc", &f), 0);
+	assert_int_equal(texts.start_ticks, proc_reader_start_ticks(f, (uint32_t)getpid()));
+	proc_reader_free(f);
+	assert_non_null(strstr(answered.bytes, "test_reader"));
+}
+
+static void
+one_that_is_gone_is_an_answer(void **state)
+{
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(reader_ask(reader, READER_PROCESS, (uint32_t)pid, ME, on_answer, NULL));
+	run_until(1);
+	assert_int_equal(answered.last.error, -ESRCH);
+	assert_int_equal(reader_counts(reader).failed, 0);
+}
+
+static void
+the_queue_is_bounded(void **state)
+{
+	(void)state;
+	born.n_to_stop = 1;
+	for (int i = 0; i < READER_QUEUE; i++)
+		ask(ME);
+	assert_false(reader_ask(reader, READER_TITLE, 1, ME, on_answer, NULL));
+	assert_int_equal(reader_room(reader), 0);
+}
+
+static void
+one_that_hangs_is_replaced_and_its_user_waits(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+
+	(void)state;
+	born.n_to_stop = 1;
+	ask(ME);
+	ask(ME);
+	ask(ANOTHER);
+	run_until(3);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= S);
+	assert_false(answered.is_read[0]);
+	assert_false(answered.is_read[1]);
+	assert_true(answered.is_read[2]);
+	assert_int_equal(reader_counts(reader).hung, 1);
+	assert_int_equal(reader_counts(reader).skipped, 1);
+	assert_int_equal(born.n, 2);
+	ask(ME);		/* within the second */
+	run_until(4);
+	assert_false(answered.is_read[3]);
+	while (clock_ns(CLOCK_MONOTONIC) - begin < 3 * S)
+		usleep(10000);
+	ask(ME);
+	run_until(5);
+	assert_true(answered.is_read[4]);
+	assert_int_equal(reader_counts(reader).stuck, 0);
+}
+
+static void
+a_user_in_whose_item_one_is_stuck_waits_until_it_ends(void **state)
+{
+	(void)state;
+	born.n_to_stop = 1;
+	born.kill_does_nothing = true;
+	ask(ME);
+	run_until(1);
+	assert_int_equal(reader_counts(reader).stuck, 1);
+	sleep(2);		/* the penalty is over */
+	ask(ME);
+	ask(ANOTHER);
+	run_until(3);
+	assert_false(answered.is_read[1]);
+	assert_true(answered.is_read[2]);
+	assert_int_equal(__real_kill(born.pid[0], SIGKILL), 0);
+	while (reader_counts(reader).stuck > 0) {
+		reader_look(reader);
+		usleep(1000);
+	}
+	ask(ME);
+	run_until(4);
+	assert_true(answered.is_read[3]);
+}
+
+static void
+as_many_as_may_are_stuck_and_then_nothing_is_read(void **state)
+{
+	(void)state;
+	born.n_to_stop = BORN_MAX;
+	born.kill_does_nothing = true;
+	for (uint32_t i = 0; i < READER_STUCK_MAX + 3; i++)
+		ask(ME + i);
+	reader_finish(reader, 0);
+	assert_int_equal(answered.n, READER_STUCK_MAX + 3);
+	assert_int_equal(reader_counts(reader).stuck, READER_STUCK_MAX);
+	assert_int_equal(reader_counts(reader).hung, READER_STUCK_MAX);
+	assert_int_equal(reader_counts(reader).skipped, 3);
+	assert_int_equal(born.n, READER_STUCK_MAX);
+	born.n_to_stop = 0;
+	assert_int_equal(__real_kill(born.pid[0], SIGKILL), 0);
+	while (reader_counts(reader).stuck == READER_STUCK_MAX) {
+		reader_look(reader);
+		usleep(1000);
+	}
+	ask(ME + 100);
+	run_until(READER_STUCK_MAX + 4);
+	assert_true(answered.is_read[READER_STUCK_MAX + 3]);
+}
+
+static void
+the_wait_for_all_is_bounded(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), took;
+
+	(void)state;
+	born.n_to_stop = BORN_MAX;
+	for (uint32_t i = 0; i < 100; i++)
+		ask(ME + i);
+	reader_finish(reader, 0);
+	took = clock_ns(CLOCK_MONOTONIC) - begin;
+	assert_int_equal(answered.n, 100);
+	assert_true(took >= 2 * S - S / 10);
+	assert_true(took < 20 * S);	/* each alone would be 100 s */
+	assert_true(reader_counts(reader).hung <= 32);
+	assert_int_equal(reader_counts(reader).hung + reader_counts(reader).skipped, 100);
+}
+
+static void
+one_that_ends_is_replaced(void **state)
+{
+	(void)state;
+	ask(ME);
+	run_until(1);
+	assert_int_equal(__real_kill(born.pid[0], SIGKILL), 0);
+	/* It may end before the question or after. */
+	for (int i = 2; !answered.is_read[answered.n - 1] || i == 2; i++) {
+		ask(ME + (uint32_t)i);
+		run_until(i);
+	}
+	assert_int_equal(born.n, 2);
+	assert_int_equal(reader_counts(reader).hung, 0);
+}
+
+static void
+without_a_nursery_nothing_is_read(void **state)
+{
+	char path[64], text[64] = "";
+	FILE *f;
+	int pid;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	f = fopen(path, "re");
+	if (f == NULL)
+		skip();
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	pid = atoi(text);
+	assert_int_equal(__real_kill(pid, SIGKILL), 0);
+	ask(ME);
+	run_until(1);
+	ask(ME);
+	run_until(2);
+	assert_false(answered.is_read[0] || answered.is_read[1]);
+	assert_int_equal(reader_counts(reader).failed, 2);
+}
+
+static void
+the_begin_of_a_file_is_read(void **state)
+{
+	static char buf[16];
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	tree_write(&tree, "head", "0123456789abcdefghijklmnop");
+	chmod(tree.root, 0755);
+	assert_int_equal(reader_file(reader, tree_path(&tree, "head"), buf, sizeof(buf)), 16);
+	assert_memory_equal(buf, "0123456789abcdef", 16);
+	assert_int_equal(reader_file(reader, tree_path(&tree, "missing"), buf, sizeof(buf)), -ENOENT);
+	assert_int_equal(symlink("head", tree_path(&tree, "link")), 0);
+	assert_int_equal(reader_file(reader, tree_path(&tree, "link"), buf, sizeof(buf)), -ELOOP);
+	tree_done(&tree);
+}
+
+static void
+a_file_that_hangs_is_left(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	char buf[16];
+
+	(void)state;
+	born.n_to_stop = 3;
+	born.kill_does_nothing = true;
+	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begin < S);
+	usleep(500000);		/* the patience grows by a tenth of that */
+	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	usleep(500000);
+	/* Two of files may hang, which leaves processes to be read. */
+	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -EAGAIN);
+	born.n_to_stop = 0;
+	ask(ME);
+	run_until(1);
+	assert_true(answered.is_read[0]);
+}
+
+/* Returns a number of /proc/PID/status, in hexadecimal. */
+static unsigned long
+status_of(pid_t pid, const char *name)
+{
+	char path[64], line[256];
+	unsigned long value = ~0ul;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ':')
+			value = strtoul(line + strlen(name) + 1, NULL, 16);
+	}
+	fclose(f);
+	return value;
+}
+
+static void
+it_may_do_nothing_else(void **state)
+{
+	(void)state;
+	ask(ME);
+	run_until(1);
+	assert_int_equal(status_of(born.pid[0], "CapPrm"), 0);
+	assert_int_equal(status_of(born.pid[0], "CapEff"), 0);
+	if (geteuid() == 0)	/* else it has no CAP_SETPCAP, and no_new_privs does the same */
+		assert_int_equal(status_of(born.pid[0], "CapBnd"), 0);
+	assert_int_equal(status_of(born.pid[0], "NoNewPrivs"), 1);
+	assert_int_equal(status_of(born.pid[0], "Seccomp"), 2);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+	const struct CMUnitTest tests[] = {
+		TEST(answers_come_in_the_order_of_the_questions),
+		TEST(a_process_is_read),
+		TEST(one_that_is_gone_is_an_answer),
+		TEST(the_queue_is_bounded),
+		TEST(one_that_hangs_is_replaced_and_its_user_waits),
+		TEST(a_user_in_whose_item_one_is_stuck_waits_until_it_ends),
+		TEST(as_many_as_may_are_stuck_and_then_nothing_is_read),
+		TEST(the_wait_for_all_is_bounded),
+		TEST(one_that_ends_is_replaced),
+		TEST(without_a_nursery_nothing_is_read),
+		TEST(the_begin_of_a_file_is_read),
+		TEST(a_file_that_hangs_is_left),
+		TEST(it_may_do_nothing_else),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
