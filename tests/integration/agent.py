@@ -76,6 +76,21 @@ class Agent:
     def pid(self):
         return self.process.pid
 
+    def readers(self):
+        """The pids of the processes that read for it, as far as they have not ended."""
+        found = []
+        with open(f"/proc/{self.pid}/task/{self.pid}/children") as f:
+            children = f.read().split()
+        for child in children:
+            try:
+                with open(f"/proc/{child}/stat") as f:
+                    comm, _, fields = f.read().partition("(")[2].rpartition(")")
+            except OSError:
+                continue
+            if comm == "sluice-reader" and fields.split()[0] not in "ZX":
+                found.append(int(child))
+        return found
+
     def log_lines(self, run=None):
         path = os.path.join(self.room, "agent-%d.log" % (run or self.runs))
         lines = []

@@ -35,13 +35,13 @@ def mounts():
 
 class Opens:
     """
-    with Opens(pid) as opens: ...; then opens.paths is the set of what that process (any of its threads) opened.
+    with Opens(pids) as opens: ...; then opens.paths is the set of what these processes (any of their threads) opened.
 
     An open(2) does not wait, and no event is dropped: the queue has no bound.
     """
 
-    def __init__(self, pid):
-        self.pid = pid
+    def __init__(self, pids):
+        self.pids = set(pids)
         self.paths = set()
         self._last = None
 
@@ -75,9 +75,9 @@ class Opens:
         while at < len(events):
             length, _, _, _, _, fd, pid = EVENT.unpack_from(events, at)
             at += length
-            if pid in (self.pid, os.getpid()):
+            if pid in self.pids | {os.getpid()}:
                 path = os.readlink("/proc/self/fd/%d" % fd)
-                if pid == self.pid:
+                if pid in self.pids:
                     self.paths.add(path)
                 goes_on = goes_on and path != self._last
             os.close(fd)

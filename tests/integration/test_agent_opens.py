@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of the files of others the agent opens none, and with engines.headers the one that names a task (sluice.yaml(5))."""
+"""Of the files of others the agent and its readers open none, and with engines.headers the one that names a task (sluice.yaml(5))."""
 import os
 import shutil
 import subprocess
@@ -52,7 +52,8 @@ class AgentOpens(AgentTest):
         a = self.agent(engines={"headers": headers})
         rules = self.write("agent/rules.d/own.yaml", "tools: []\n")
         a.start()
-        with Opens(a.pid) as opens:
+        readers = a.wait(a.readers, 30, "a reader of files") if headers else []
+        with Opens([a.pid, *readers]) as opens:
             run = self.play()
             # It reads its rules. The files of the lake may all be open: those of tasks too, if another test runs some.
             a.ctl("rules", "add", "more", "tools: []", check=True)
@@ -80,11 +81,11 @@ class AgentOpens(AgentTest):
     def test_a_file_that_hangs_does_not_stop_the_agent(self):
         own_mounts()
         a = self.agent(engines={"headers": True}).start()
-        a.wait(lambda: a.status()["uptime_ns"] > 2e9, 30, "its first second")  # from which on a thread reads them
+        a.wait(a.readers, 30, "a reader of files")
         with Hanging(os.path.join(self.room, "away")) as away:
             path = f"{away.at}/work/{HASH}/.command.run"
             subprocess.run(["bash", "-ue", path], executable=shutil.copy("/bin/true", os.path.join(self.room, "bash")), check=True)
-            self.assertTrue(os.path.exists(f"/proc/{a.pid}/task/{away.asked(30)}"))
+            self.assertIn(away.asked(30), a.readers())
             for _ in range(20):
                 before = time.monotonic()
                 self.assertTrue(a.status()["seeing"])
@@ -92,6 +93,7 @@ class AgentOpens(AgentTest):
                 time.sleep(0.1)
             subprocess.run(["/bin/true", "meanwhile"], check=True)
             a.settle()
+            self.assertIn(("reader", "read_hung"), {(x["place"], x["reason"]) for x in a.status()["lost"]})
         self.play()
         a.settle()
         self.assertEqual(0, a.stop(), a.log_text())

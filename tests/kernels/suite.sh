@@ -22,7 +22,7 @@ ln -s "$tree"/{LICENSE,config,docs,examples,ops,schemas,src} "$here"
 cp -R "$tree/tests/integration" "$tree/tests/skips.tsv" "$here/tests"
 mkdir -p "$here/build/release/tests/integration"
 cp "$build/sluice" "$here/build/release"
-cp "$build/tests/integration/"{truth,filter_driver,core_types_alike} "$here/build/release/tests/integration"
+cp "$build/tests/integration/"{truth,filter_driver,core_types_alike,blocked_read} "$here/build/release/tests/integration"
 cd "$here/tests/integration"
 unset SLUICE_BUILD
 export TMPDIR=$here PYTHONDONTWRITEBYTECODE=1
@@ -41,6 +41,11 @@ check() {
 uname -sr
 SLUICE_BUILD=$build check "$tree/tests/kernels/test_verifier.py" Running
 check test_core_types.py
+
+# Another user's process at which ps hangs: here no other user is.
+modprobe fuse
+mount -t fusectl fusectl /sys/fs/fuse/connections
+OWN_HOST=1 PATIENCE=4 check test_reader.py
 
 # An emulated exit takes milliseconds: where no process waits for a child, its own figure is that much short.
 slow=(--tolerance-ms 50)
