@@ -179,6 +179,7 @@ rule_section_name(enum rule_section section)
 		[RULE_ENGINES] = "engines",
 		[RULE_SCHEDULERS] = "schedulers",
 		[RULE_CONTAINERS] = "containers",
+		[RULE_WRAPPERS] = "wrappers",
 	};
 
 	return (unsigned)section < RULE_SECTIONS ? names[section] : NULL;

@@ -111,12 +111,14 @@ enum rule_section {
 	RULE_ENGINES,
 	RULE_SCHEDULERS,
 	RULE_CONTAINERS,
+	RULE_WRAPPERS,
 	RULE_SECTIONS,
 };
 
 struct tool_rules;	/* model/tool_rules.h */
 struct engine_rules;	/* model/engine_rules.h */
 struct placement_rules;	/* model/placement_rules.h: schedulers and containers */
+struct wrapper_rules;	/* model/wrapper_rules.h */
 
 struct ruleset {
 	unsigned refs;
@@ -125,6 +127,7 @@ struct ruleset {
 	const struct tool_rules *tools;		/* never NULL once read; as all below */
 	const struct engine_rules *engines;
 	const struct placement_rules *placements;
+	const struct wrapper_rules *wrappers;
 	size_t n_rules;			/* of all sections: items of their lists */
 	size_t counts[RULE_SECTIONS];
 	struct ruleset_memory *memory;

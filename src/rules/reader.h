@@ -38,6 +38,8 @@ struct rules_reader {
 	struct tool_key *last_key;	/* through next to those before it */
 	struct tool_key *first_general, **next_general;	/* of tool rules that no name leads to, in their order */
 	size_t n_keys, n_tool_rules;
+	struct wrapper_item *last_wrapper;	/* through next to those before it */
+	size_t n_wrappers;		/* their names */
 	const struct engine **next_engine;		/* where the next item of each list is linked */
 	const struct placement_rule **next_scheduler, **next_container;
 };
@@ -47,10 +49,12 @@ void rules_read_follow(struct rules_reader *r, const struct yaml_node *item, enu
 void rules_read_tool(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
 void rules_read_engine(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
 void rules_read_placement(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
+void rules_read_wrapper(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
 
 /* Each puts its part into the set, unless r->error is set; rules_finish_follow() also frees the lists. */
 void rules_finish_follow(struct rules_reader *r);
 void rules_finish_tools(struct rules_reader *r);
+void rules_finish_wrappers(struct rules_reader *r);
 
 /* These return zeroed memory and a copy of a text, both owned by the set; or NULL, with r->error set. */
 void *rules_alloc(struct rules_reader *r, size_t size);

@@ -42,6 +42,8 @@ static const struct {
 	    "- engine: NAME" },
 	[RULE_SCHEDULERS] = { rules_read_placement, "`schedulers` is a list of mappings, not ", "" },
 	[RULE_CONTAINERS] = { rules_read_placement, "`containers` is a list of mappings, not ", "" },
+	[RULE_WRAPPERS] = { rules_read_wrapper, "wrappers: this is ", ": expected a list of rules, such as "
+	    "[{exe: docker, after: [exec, run]}]" },
 };
 
 struct load {
@@ -230,6 +232,7 @@ rules_load(const struct rules_options *o, struct ruleset **ret, struct config_er
 		r = read_all(&l);
 	rules_finish_follow(&l.r);
 	rules_finish_tools(&l.r);
+	rules_finish_wrappers(&l.r);
 	if (r == 0)
 		r = l.r.error;
 	if (r == 0 && errors->n + errors->not_shown > before) {

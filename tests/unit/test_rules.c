@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "model/wrapper_rules.h"
 #include "rules/rules.h"
 #include "configs.h"
 #include "tree.h"
@@ -209,7 +210,7 @@ unknown_names_get_the_nearest_right_one(void **state)
 	    "f:1:1: no section 'exclud': did you mean 'exclude'?\n"
 	    "f:2:1: no section 'includes': did you mean 'include'?\n"
 	    "f:3:1: no section 'toools': did you mean 'tools'?\n"
-	    "f:4:1: no section 'foo': there are include, exclude, tools, engines, schedulers, containers\n");
+	    "f:4:1: no section 'foo': there are include, exclude, tools, engines, schedulers, containers, wrappers\n");
 	rules_wrong("exclude:\n  - exee: bwa\n  - nmae: x\n    exe: bwa\n  - {not: {argv_contain: x}}\n",
 	    "f:2:5: no condition 'exee': did you mean 'exe'?\n"
 	    "f:3:5: no condition 'nmae': did you mean 'name'?\n"
@@ -415,6 +416,34 @@ wrong_in(const struct tree *t)
 }
 
 static void
+wrappers_are_sorted_by_name_and_the_first_rule_wins(void **state)
+{
+	struct ruleset *set = rules_of("wrappers:\n"
+	    "  - exe: [srun, docker]\n    after: [exec, run]\n"
+	    "  - exe: [env, docker]\n");
+	const struct wrapper_rules *w = set->wrappers;
+
+	(void)state;
+	assert_int_equal(set->counts[RULE_WRAPPERS], 2);
+	assert_int_equal(w->n, 3);
+	assert_string_equal(w->list[0].exe, "docker");
+	assert_string_equal(w->list[0].after[0], "exec");
+	assert_string_equal(w->list[0].after[1], "run");
+	assert_null(w->list[0].after[2]);
+	assert_string_equal(w->list[1].exe, "env");
+	assert_null(w->list[1].after);
+	assert_string_equal(w->list[2].exe, "srun");
+	ruleset_unref(set);
+	rules_wrong("wrappers: [{after: exec}]", "f:1:12: no program is selected: give exe\n");
+	rules_wrong("wrappers: [{exe: /bin/env}]",
+	    "f:1:18: exe: '/bin/env' has a path: give the base name of the program\n");
+	rules_wrong("wrappers: [{exe: env, befor: x}]",
+	    "f:1:23: no key 'befor' here: there are name, exe, after\n");
+	rules_wrong("wrappers: {}", "f:1:11: wrappers: this is a mapping: expected a list of rules, such as "
+	    "[{exe: docker, after: [exec, run]}]\n");
+}
+
+static void
 all_errors_of_all_files_are_reported(void **state)
 {
 	struct tree t;
@@ -546,6 +575,7 @@ main(void)
 		cmocka_unit_test(a_file_takes_the_place_of_the_shipped_one_of_its_name),
 		cmocka_unit_test(added_rules_come_before_all_others),
 		cmocka_unit_test(what_is_shipped_is_right),
+		cmocka_unit_test(wrappers_are_sorted_by_name_and_the_first_rule_wins),
 		cmocka_unit_test(all_errors_of_all_files_are_reported),
 		cmocka_unit_test(a_file_that_anybody_may_write_is_refused),
 		cmocka_unit_test(ten_thousand_rules_are_read_in_less_than_a_second),
