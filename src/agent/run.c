@@ -61,7 +61,7 @@ run_agent(struct agent *a)
 
 /* Returns the command line as one string, redacted, which the caller frees; NULL: no memory. */
 static char *
-command_text(const char *const *command)
+command_text(const struct ruleset *rules, const char *const *command)
 {
 	struct arena arena;
 	const char *argv[256];
@@ -81,7 +81,7 @@ command_text(const char *const *command)
 		text_escape(command[argc], len, escaped, TEXT_ESCAPE_MAX(len), NULL);
 		argv[argc] = escaped;
 	}
-	redact_argv(argv, argc, &arena);
+	redact_argv(rules, argv, argc, &arena);
 	text_join(argv, argc, out, COMMAND_TEXT_MAX);
 	arena_done(&arena);
 	return out;
@@ -94,7 +94,7 @@ open_correlator(struct agent *a, const struct agent_run_options *o)
 	struct correlator_ops ops = agent_correlator_ops(&o->agent);
 	struct correlator_options c = { 0 };
 	struct cgroup_limits limits = { 0 };
-	char *command = command_text(o->command), *cwd = getcwd(NULL, 0), *work_dir = NULL;
+	char *command = command_text(a->rules, o->command), *cwd = getcwd(NULL, 0), *work_dir = NULL;
 	int r;
 
 	if (cwd != NULL) {

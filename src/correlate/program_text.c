@@ -187,7 +187,7 @@ program_text_redact(struct correlator *c, const char **argv, size_t argc)
 	struct steps steps;
 
 	steps_begin(&steps, REDACTION_STEPS);
-	redaction_apply(c->redaction, argv, argc, &c->arena);
+	redaction_apply(c->redaction, c->rules, argv, argc, &c->arena);
 	steps_end(&steps);	/* if it was spent, the rest was redacted unread */
 }
 

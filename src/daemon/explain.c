@@ -89,7 +89,7 @@ redact_all(struct daemon *d, struct live_process *p, struct arena *a, struct exp
 	const char **shown;
 
 	for (size_t i = 0; i < p->n; i++)
-		redaction_apply(r, (const char **)p->candidate[i].argv, p->candidate[i].argc, a);
+		redaction_apply(r, d->rules, (const char **)p->candidate[i].argv, p->candidate[i].argc, a);
 	if (!redaction_drops(r))
 		return;
 	around->argv = shown = arena_alloc(a, (p->candidate[0].argc + 2) * sizeof(*shown));

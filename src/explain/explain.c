@@ -434,7 +434,7 @@ read_own_cgroup(struct arena *a, struct candidate *s)
 }
 
 static int
-make_candidate(const struct explain_options *o, struct arena *a, struct candidate *s)
+make_candidate(const struct ruleset *rules, const struct explain_options *o, struct arena *a, struct candidate *s)
 {
 	struct program p = { .arena = a };
 	char path[PATH_MAX];
@@ -457,7 +457,7 @@ make_candidate(const struct explain_options *o, struct arena *a, struct candidat
 		if (p.argv[i] == NULL)
 			return -ENOMEM;
 	}
-	redact_argv(p.argv, p.argc, a);
+	redact_argv(rules, p.argv, p.argc, a);
 	s->exe = p.path;
 	s->comm = comm_of(a, comm);
 	s->argv = p.argv;
@@ -481,7 +481,7 @@ explain_command(const struct ruleset *rules, const struct explain_options *o, FI
 	int r = arena_init(&a, ARENA_BYTES);
 
 	if (r == 0)
-		r = make_candidate(o, &a, &s);
+		r = make_candidate(rules, o, &a, &s);
 	if (r == 0)
 		explain_candidate(rules, &s, &(struct explain_around){ .no_exe = "not found in PATH" }, f);
 	arena_done(&a);

@@ -56,7 +56,7 @@ put_arguments(json_t *o, struct arena *a, const struct exec_event *s, size_t max
 		return;
 	while (argc < s->argc && (argv[argc] = as_text(a, s->argv[argc], s->argv_len[argc])) != NULL)
 		argc++;
-	redact_argv(argv, argc, a);
+	redact_argv(NULL, argv, argc, a);
 	list = json_array();
 	for (size_t i = 0; i < argc && strlen(argv[i]) < max; i++) {
 		max -= strlen(argv[i]) + 1;

@@ -3,11 +3,13 @@
  * redact: removes passwords, tokens and keys from arguments before they leave correlate/.
  *
  * Recognised are options and assignments whose name implies a secret (--password x, --api-key=x,
- * AWS_SECRET_ACCESS_KEY=x, "password": "x"), the short options of a few clients (mysql -px,
- * curl -u user:x), HTTP headers (Authorization: Bearer x), credentials and signatures in URLs, and
- * tokens of a known shape; as arguments of their own and inside a script's text (sh -c '...'). Each
- * value is replaced by REDACTED; a doubtful one too. The tables are in secret.c. The user may add
- * patterns, and may have arguments kept as a hash only, or not at all.
+ * AWS_SECRET_ACCESS_KEY=x, "password": "x"), the options and words of many clients (mysql -px,
+ * curl -u user:x, wandb login x), HTTP headers (Authorization: Bearer x), credentials and signatures in URLs,
+ * passwords in SQL, blocks of private keys, and tokens of a known shape; as arguments of their own, inside a script's
+ * text (sh -c '...') with what it pipes into a program that reads a password, behind wrappers (srun mysql -px), and in
+ * a title. Each value is replaced by REDACTED; a doubtful one too. The tables are in secret.c, shapes.def,
+ * clients.def, and the rules `wrappers`. The user may add patterns, and may have arguments kept as a hash only, or not
+ * at all.
  */
 #ifndef SLUICE_IDENTIFY_REDACT_H
 #define SLUICE_IDENTIFY_REDACT_H
@@ -20,6 +22,7 @@
 #define REDACT_HASH_PREFIX "sha256:"	/* begins the element that replaces the arguments after the first */
 
 struct arena;
+struct ruleset;
 
 enum redact_keep {
 	REDACT_KEEP_ALL,
@@ -52,10 +55,11 @@ void redaction_free(struct redaction *r);	/* NULL is fine */
 /*
  * Redacts argc UTF-8 arguments: where the text of one changes, its pointer in argv is replaced by a
  * string in a (or, where a is full, by the static REDACTED alone, so that nothing leaks for lack of
- * memory). The old strings are not written to. r NULL: the shipped patterns alone. Returns the number
- * of arguments that changed.
+ * memory). The old strings are not written to. r NULL: the shipped patterns alone. rules NULL: no wrapper is
+ * known. Returns the number of arguments that changed.
  */
-size_t redaction_apply(const struct redaction *r, const char **argv, size_t argc, struct arena *a);
+size_t redaction_apply(const struct redaction *r, const struct ruleset *rules, const char **argv, size_t argc,
+    struct arena *a);
 
 /*
  * Drops the arguments that are not to be kept. Called after the program was identified, which needs
@@ -67,6 +71,6 @@ size_t redaction_keep(const struct redaction *r, const char **argv, size_t argc,
 bool redaction_drops(const struct redaction *r);
 
 /* Redacts by the shipped patterns alone; otherwise like redaction_apply(). */
-size_t redact_argv(const char **argv, size_t argc, struct arena *a);
+size_t redact_argv(const struct ruleset *rules, const char **argv, size_t argc, struct arena *a);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * secret: which names, headers, options and shapes of text indicate a secret.
+ * secret: which names, headers and values indicate a secret.
  */
 #include "identify/secret.h"
 
@@ -9,13 +9,21 @@
 #include <strings.h>
 
 #define NAME_MAX_LEN	128	/* a longer "name" is data */
+#define RANDOM_MIN_LEN	12	/* a shorter value may be anything */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A name is secret if its last word is one of these, or ends in one that is marked "*". */
 static const char *const secret_words[] = {
-	"*password", "*passwd", "*passphrase", "*apikey", "*secretkey", "*accesskey", "*token",
-	"*secret", "storepass", "keypass", "sshpass", "passin", "passout", "pwd",
+	"*password", "*passwd", "*passphrase", "*apikey", "*secretkey", "*accesskey", "*accountkey", "*token", "*secret",
+	"*storepass", "keypass", "sshpass", "dbpass", "userpass", "requirepass", "passin", "passout", "*pwd", "psk", "jwt",
+	"passcode",
+};
+
+/* The same for names behind which other things may be as well: only what looks random is a secret there. */
+static const char *const doubtful_words[] = {
+	"*pass", "pw", "pin", "key", "auth", "bearer", "creds", "credential", "credentials", "salt", "hmac", "otp", "assertion",
+	"community", "*webhook", "pat",
 };
 
 /* A name is secret if its last word is "key" and the word before is one of these. */
@@ -26,9 +34,8 @@ static const char *const secret_key_words[] = {
 
 /* Names that describe tokens and secrets, or are switches: never secret. */
 static const char *const harmless[] = {
-	"pwd", "oldpwd", "pad-token", "bos-token", "eos-token", "unk-token", "sep-token",
-	"cls-token", "mask-token", "stop-token", "end-token", "no-password", "no-token",
-	"no-passphrase",
+	"pad-token", "bos-token", "eos-token", "unk-token", "sep-token", "cls-token", "mask-token", "stop-token",
+	"end-token", "max-token", "min-token", "new-token", "no-password", "no-token", "no-passphrase",
 };
 
 /* Query parameters with signatures and keys of URLs. */
@@ -40,32 +47,8 @@ static const char *const query_names[] = {
 static const char *const headers[] = {
 	"authorization", "proxy-authorization", "x-api-key", "x-auth-token", "private-token",
 	"cookie", "set-cookie", "x-auth-key", "x-vault-token", "job-token", "api-key", "apikey",
-	"x-access-token", "x-goog-api-key", "x-amz-security-token",
-};
-
-/* Tokens that their prefix identifies. */
-static const struct {
-	const char *prefix;
-	size_t min_len;
-} token_shapes[] = {
-	{ "ghp_", 20 }, { "gho_", 20 }, { "ghu_", 20 }, { "ghs_", 20 }, { "ghr_", 20 },
-	{ "github_pat_", 24 }, { "glpat-", 16 }, { "xoxb-", 16 }, { "xoxp-", 16 }, { "hf_", 30 },
-	{ "sk-", 32 }, { "eyJ", 40 /* a JWT's header */ }, { "dckr_pat_", 20 }, { "pypi-", 40 },
-};
-
-static const struct secret_option secret_options[] = {
-	{ "mysql*", "-p", true }, { "mariadb*", "-p", true }, { "mycli", "-p", true },
-	{ "mongo*", "-p" }, { "sshpass", "-p" }, { "redis-cli", "-a" }, { "ldap*", "-w" },
-	{ "zip", "-P" }, { "unzip", "-P" }, { "7z*", "-p", true }, { "sqlcmd", "-P" },
-	{ "bcp", "-P" }, { "ncftp*", "-p" }, { "cqlsh", "-p" }, { "influx", "-t" },
-	{ "curl", "-u", .from = ':' }, { "curl", "--user", .from = ':' },
-	{ "curl", "-U", .from = ':' }, { "curl", "--proxy-user", .from = ':' },
-	{ "curl", "-b" }, { "curl", "--cookie" }, { "curl", "--oauth2-bearer" },
-	{ "lftp", "-u", .from = ',' }, { "smbclient", "-U", .from = '%' },
-	{ "docker", "-p", .after_login = true }, { "podman", "-p", .after_login = true },
-	{ "helm", "-p", .after_login = true }, { "oras", "-p", .after_login = true },
-	{ "skopeo", "-p", .after_login = true }, { "az", "-p", .after_login = true },
-	{ "singularity", "-p", .after_login = true }, { "apptainer", "-p", .after_login = true },
+	"x-access-token", "x-goog-api-key", "x-amz-security-token", "dd-api-key", "dd-application-key",
+	"ocp-apim-subscription-key",
 };
 
 bool
@@ -114,7 +97,7 @@ static bool
 is_about_secret(struct slice s)
 {
 	static const char *const about[] = {
-		"file", "path", "dir", "name", "id", "arn", "version", "region", "type", "length",
+		"file", "path", "dir", "name", "id", "arn", "version", "region", "type", "length", "stdin",
 	};
 	struct slice rest, last = last_word(s, &rest);
 
@@ -134,7 +117,27 @@ is_about_secret(struct slice s)
 	return false;
 }
 
-bool
+/* Returns whether word is one of the list, or ends in one of it that is marked "*". */
+static bool
+word_in(struct slice word, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *entry = list[i];
+		size_t len;
+
+		if (entry[0] != '*') {
+			if (slice_equals(word, entry))
+				return true;
+			continue;
+		}
+		len = strlen(++entry);
+		if (word.len >= len && strncasecmp(word.p + word.len - len, entry, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+enum secret_certainty
 secret_name(struct slice s)
 {
 	struct slice rest, last, before;
@@ -144,62 +147,86 @@ secret_name(struct slice s)
 		s.p++;
 		s.len--;
 	}
-	if (s.len < 3 || s.len > NAME_MAX_LEN || name_in(s, harmless, COUNT(harmless)))
-		return false;
+	if (s.len < 2 || s.len > NAME_MAX_LEN || name_in(s, harmless, COUNT(harmless)))
+		return SECRET_NO;
 	if (is_option && name_equals(s, "private-key"))		/* a path, for ssh and ansible */
-		return false;
+		return SECRET_MAYBE;
 	if (is_about_secret(s))
-		return true;
+		return SECRET_YES;
 	last = last_word(s, &rest);
-	for (size_t i = 0; i < COUNT(secret_words); i++) {
-		const char *word = secret_words[i];
-		size_t n;
-
-		if (word[0] != '*') {
-			if (slice_equals(last, word))
-				return true;
-			continue;
-		}
-		n = strlen(++word);
-		if (last.len >= n && strncasecmp(last.p + last.len - n, word, n) == 0)
-			return true;
-	}
+	if (word_in(last, secret_words, COUNT(secret_words)))
+		return SECRET_YES;
 	/* DB_PASS=x and --pass x, but not --min-pass 3 */
-	if (slice_equals(last, "pass"))
-		return rest.len == 0 || memcmp(last.p, "PASS", 4) == 0;
-	if (!slice_equals(last, "key"))
-		return false;
-	before = last_word(rest, &rest);
-	for (size_t i = 0; i < COUNT(secret_key_words); i++) {
-		if (slice_equals(before, secret_key_words[i]))
-			return true;
+	if (slice_equals(last, "pass") && (rest.len == 0 || memcmp(last.p, "PASS", 4) == 0))
+		return SECRET_YES;
+	if (s.len > 2 && strncasecmp(s.p, "x-", 2) == 0 && (slice_equals(last, "key") || slice_equals(last, "auth")))
+		return SECRET_YES;		/* a header */
+	if (slice_equals(last, "key")) {
+		before = last_word(rest, &rest);
+		for (size_t i = 0; i < COUNT(secret_key_words); i++) {
+			if (slice_equals(before, secret_key_words[i]))
+				return SECRET_YES;
+		}
 	}
-	return false;
+	return word_in(last, doubtful_words, COUNT(doubtful_words)) ? SECRET_MAYBE : SECRET_NO;
 }
 
 bool
-secret_token(struct slice run)
+secret_looks_random(struct slice s)
 {
-	for (size_t i = 0; i < COUNT(token_shapes); i++) {
-		size_t n = strlen(token_shapes[i].prefix);
+	enum { NONE, DIGIT, LOWER, UPPER } before = NONE, now;
+	size_t n = 0, changes = 0, digits = 0, letters = 0;
 
-		if (run.len >= token_shapes[i].min_len && strncmp(run.p, token_shapes[i].prefix, n) == 0)
-			return true;
+	if (s.len < RANDOM_MIN_LEN || s.p[0] == '/' || s.p[0] == '.' || s.p[0] == '~')
+		return false;
+	if (s.len > SECRET_PEEK)
+		s.len = SECRET_PEEK;
+	for (size_t i = 0; i < s.len; i++, before = now) {
+		unsigned char c = (unsigned char)s.p[i];
+
+		if (c <= ' ' || c >= 0x7f || c == '"' || c == '\'' || c == '<' || c == '(' || c == '{' || c == ',')
+			return false;
+		now = isdigit(c) ? DIGIT : islower(c) ? LOWER : isupper(c) ? UPPER : NONE;
+		if (now == NONE)
+			continue;
+		n++;
+		digits += now == DIGIT;
+		letters += now != DIGIT;
+		changes += before != NONE && before != now;
 	}
-	return false;
+	return digits > 1 && letters > 1 && 4 * changes >= n && 2 * n >= s.len;
+}
+
+bool
+secret_value(struct slice name, enum secret_certainty certainty, struct slice value)
+{
+	const char *colon;
+
+	if (certainty == SECRET_NO || value.len == 0)
+		return false;
+	if (certainty == SECRET_YES) {
+		struct slice rest, last = last_word(name, &rest);
+
+		/* PWD=/home/x, --pwd /data: the working folder */
+		if (last.len >= 3 && strncasecmp(last.p + last.len - 3, "pwd", 3) == 0 && (value.p[0] == '/' || value.p[0] == '.'))
+			return false;
+		/* a number of tokens */
+		return value.len > 2 || !isdigit((unsigned char)value.p[0]) ||
+		    !isdigit((unsigned char)value.p[value.len - 1]);
+	}
+	colon = memchr(value.p, ':', value.len);	/* user:password */
+	return secret_looks_random(value) || (colon != NULL && colon[1] != '/' &&
+	    secret_looks_random((struct slice){ colon + 1, value.len - (size_t)(colon + 1 - value.p) }));
 }
 
 bool
 slice_is_command(struct slice command, const char *pattern)
 {
-	size_t n;
+	size_t i = 0;
 
-	if (command.len == 0 || command.p[0] != pattern[0])	/* the common case */
-		return false;
-	n = strlen(pattern);
-	if (pattern[n - 1] == '*')
-		return command.len >= n - 1 && memcmp(command.p, pattern, n - 1) == 0;
-	return command.len == n && memcmp(command.p, pattern, n) == 0;
+	while (i < command.len && pattern[i] == command.p[i])
+		i++;
+	return (pattern[i] == '*' && pattern[i + 1] == '\0') || (pattern[i] == '\0' && i == command.len);
 }
 
 bool
@@ -212,38 +239,4 @@ bool
 secret_query(struct slice name)
 {
 	return name_in(name, query_names, COUNT(query_names));
-}
-
-bool
-secret_has_options(struct slice command)
-{
-	for (size_t i = 0; i < COUNT(secret_options); i++) {
-		if (slice_is_command(command, secret_options[i].command))
-			return true;
-	}
-	return false;
-}
-
-const struct secret_option *
-secret_option(struct slice command, struct slice word, bool is_login, struct slice *ret_value)
-{
-	for (size_t i = 0; i < COUNT(secret_options); i++) {
-		const struct secret_option *o = &secret_options[i];
-		size_t n = strlen(o->option);
-		struct slice value;
-
-		if (!slice_is_command(command, o->command) || word.len < n ||
-		    memcmp(word.p, o->option, n) != 0 || (o->after_login && !is_login))
-			continue;
-		value = (struct slice){ word.p + n, word.len - n };
-		if (value.len > 0 && n > 2) {		/* --user=name:secret */
-			if (value.p[0] != '=')
-				continue;
-			value.p++;
-			value.len--;
-		}
-		*ret_value = value;
-		return o;
-	}
-	return NULL;
 }

@@ -226,6 +226,20 @@ a_title_is_redacted(void **state)
 }
 
 static void
+a_title_is_read_as_text(void **state)
+{
+	const struct kept_record *n;
+
+	(void)state;
+	start_ray();
+	ray_title("ray::login --password hunter2");
+	n = record_at(&w, TOPIC_TASK, PHASE_START, 0);
+	assert_non_null(n);
+	assert_null(strstr(n->task, "hunter2"));
+	assert_null(strstr(n->task_id, "hunter2"));
+}
+
+static void
 only_those_are_asked_for_that_rules_name_and_each_gets_its_turn(void **state)
 {
 	struct being other;
@@ -362,6 +376,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(the_same_title_again_is_the_same_task_while_it_lasts, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_title_changes_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_title_is_redacted, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_title_is_read_as_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_those_are_asked_for_that_rules_name_and_each_gets_its_turn, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(an_airflow_task_that_only_forked_is_in_the_run_of_its_dag, setup,

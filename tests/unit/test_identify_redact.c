@@ -12,6 +12,8 @@
 
 #include "base/arena.h"
 #include "identify/redact.h"
+#include "model/ruleset.h"
+#include "rules/rules.h"
 
 #define ARGS_MAX 8
 
@@ -99,7 +101,61 @@ static const struct expectation secrets[] = {
 	{ { "sh", "-c", "curl -d \"{\\\"token\\\": \\\"t\\\"}\" h" },
 	    { "sh", "-c", "curl -d \"{\\\"token\\\": \\\"***\\\"}\" h" } },
 	{ { "sh", "-c", "it's; mysql --password x" }, { "sh", "-c", "it's; mysql --password ***" } },
-	{ { "mysql --password x" }, { "mysql --password x" } },	/* argv[0] is no script */
+	{ { "bash", "-c", "bash -c 'bash -c \"mysql -px\"'" }, { "bash", "-c", "bash -c 'bash -c \"mysql -p***\"'" } },
+	/* titles: argv[0] is text, whatever it was */
+	{ { "worker: login --password x" }, { "worker: login --password ***" } },
+	{ { "postgres: me db password=x" }, { "postgres: me db password=***" } },
+	/* what a script pipes into a program that reads a secret */
+	{ { "sh", "-c", "echo x y | docker login -u me --password-stdin h" },
+	    { "sh", "-c", "echo *** | docker login -u me --password-stdin h" } },
+	{ { "sh", "-c", "cd /a; printf '%s' 'x' | sudo -S id" }, { "sh", "-c", "cd /a; printf '***' | sudo -S id" } },
+	{ { "sh", "-c", "echo -n me:x | ssh h chpasswd" }, { "sh", "-c", "echo -n *** | ssh h chpasswd" } },
+	{ { "sh", "-c", "passwd --stdin me <<< x; y" }, { "sh", "-c", "passwd --stdin me <<< ***; y" } },
+	{ { "sh", "-c", "kinit me <<<x" }, { "sh", "-c", "kinit me <<<***" } },
+	/* clients: combined options, words at a place, parts of a value */
+	{ { "curl", "-su", "me:x", "h" }, { "curl", "-su", "me:***", "h" } },
+	{ { "curl", "-sSfLume:x", "h" }, { "curl", "-sSfLume:***", "h" } },
+	{ { "http", "-a", "me:x", "h" }, { "http", "-a", "***", "h" } },
+	{ { "skopeo", "copy", "--src-creds=me:x", "a", "b" }, { "skopeo", "copy", "--src-creds=me:***", "a", "b" } },
+	{ { "wandb", "login", "--relogin", "x" }, { "wandb", "login", "--relogin", "***" } },
+	{ { "aws", "configure", "set", "aws_secret_access_key", "x" },
+	    { "aws", "configure", "set", "aws_secret_access_key", "***" } },
+	{ { "vault", "kv", "put", "secret/a", "b=x" }, { "vault", "kv", "put", "secret/a", "b=***" } },
+	{ { "htpasswd", "-bc", "f", "me", "x" }, { "htpasswd", "-bc", "f", "me", "***" } },
+	{ { "sqlplus", "-s", "me/x@db", "@a.sql" }, { "sqlplus", "-s", "me/***@db", "@a.sql" } },
+	{ { "net", "ads", "join", "-U", "me%x" }, { "net", "ads", "join", "-U", "me%***" } },
+	{ { "plink", "-pw", "x", "h" }, { "plink", "-pw", "***", "h" } },
+	{ { "xfreerdp", "/u:me", "/p:x" }, { "xfreerdp", "/u:me", "/p:***" } },
+	{ { "zip", "-rP", "x", "a.zip" }, { "zip", "-rP", "***", "a.zip" } },
+	{ { "openssl", "enc", "-k", "x" }, { "openssl", "enc", "-k", "***" } },
+	/* SQL and connection strings */
+	{ { "mysql", "-e", "CREATE USER 'a'@'%' IDENTIFIED BY 'x' REQUIRE SSL" },
+	    { "mysql", "-e", "CREATE USER 'a'@'%' IDENTIFIED BY '***' REQUIRE SSL" } },
+	{ { "mysql", "-e", "SET PASSWORD FOR 'a' = PASSWORD('x')" },
+	    { "mysql", "-e", "SET PASSWORD FOR 'a' = PASSWORD('***')" } },
+	{ { "psql", "-c", "alter user a password 'x'; select 1" }, { "psql", "-c", "alter user a password '***'; select 1" } },
+	{ { "x", "Server=h;Uid=u;Pwd=x;" }, { "x", "Server=h;Uid=u;Pwd=***;" } },
+	{ { "x", "AccountName=n;AccountKey=x==;a=b" }, { "x", "AccountName=n;AccountKey=***;a=b" } },
+	{ { "java", "jdbc:oracle:thin:me/x@h:1521:d" }, { "java", "jdbc:oracle:thin:me/***@h:1521:d" } },
+	{ { "php", "-r", "$a = ['api_key' => 'x', 'b' => 'c'];" }, { "php", "-r", "$a = ['api_key' => '***', 'b' => 'c'];" } },
+	{ { "sh", "-c", "kubectl apply -f - <<EOF\nkind: Secret\nmetadata:\n  name: a\ndata:\n  b: eA==\nEOF" },
+	    { "sh", "-c", "kubectl apply -f - <<EOF\nkind: Secret\nmetadata:\n  name: a\ndata:\n  b: ***\nEOF" } },
+	/* a name that says little, and a value that says more */
+	{ { "x", "--key", "Zq7kVw2mXp9LtR4n" }, { "x", "--key", "***" } },
+	{ { "x", "--auth=me:Zq7kVw2mXp9LtR4n" }, { "x", "--auth=***" } },
+	{ { "x", "the password is Zq7kVw2mXp9LtR4n" }, { "x", "the password is ***" } },
+	{ { "x", "-H", "X-My-Token:x" }, { "x", "-H", "X-My-Token:***" } },
+	/* blocks of keys: only what is between their lines */
+	{ { "x", "a -----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- b" },
+	    { "x", "a -----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY----- b" } },
+	{ { "x", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl" }, { "x", "-----BEGIN OPENSSH PRIVATE KEY-----***" } },
+	/* wrappers */
+	{ { "srun", "-n1", "mysql", "-px" }, { "srun", "-n1", "mysql", "-p***" } },
+	{ { "sbatch", "--wrap=mysql -px db" }, { "sbatch", "--wrap=mysql -p*** db" } },
+	{ { "sh", "-c", "sbatch --wrap=\"mysql -px db\"" }, { "sh", "-c", "sbatch --wrap=\"mysql -p*** db\"" } },
+	{ { "docker", "exec", "c", "mysql", "-px" }, { "docker", "exec", "c", "mysql", "-p***" } },
+	{ { "ssh", "h", "sudo", "env", "A=b", "curl", "-u", "me:x" }, { "ssh", "h", "sudo", "env", "A=b", "curl", "-u", "me:***" } },
+	{ { "find", ".", "-exec", "curl", "-u", "me:x", "h", ";" }, { "find", ".", "-exec", "curl", "-u", "me:***", "h", ";" } },
 	{ { "x", "-v", "--user bob --password x" }, { "x", "-v", "--user bob --password ***" } },
 	/* two in one, and one that is masked already */
 	{ { "x", "https://a:b@h/?token=c" }, { "x", "https://a:***@h/?token=***" } },
@@ -132,7 +188,19 @@ static const char *const harmless[][ARGS_MAX] = {
 	{ "awk", "{ pass = $1 }" },
 	{ "x", "chr1:100-200", "s3://bucket/key", "a=b", "" },
 	{ "ssh", "-i", "~/.ssh/id_rsa", "--private-key", "/k.pem" },
+	{ "curl", "-sou", "me:x", "-b", "cookies.txt" },
+	{ "docker", "mysql", "-px" },
+	{ "sh", "-c", "echo x | tee f", "sudo", "-S" },
+	{ "sh", "-c", "echo x; kinit me" },
+	{ "sh", "-c", "echo x || sudo -S id" },
+	{ "x", "--pwd", "/data", "--max-token", "512" },
+	{ "x", "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----" },
+	{ "x", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "--key", "chr1", "--auth", "none" },
+	{ "x", "secret:latest", "--key=2,2n", "AKIAQ3EGVXWJ5K2L7M4PX" },
+	{ "sqlplus", "/nolog" }, { "openssl", "req", "-keyout", "k.pem", "-key", "a.pem" },
 };
+
+static struct ruleset *rules;
 
 static size_t
 count_args(const char *const *argv)
@@ -164,7 +232,7 @@ secrets_become_stars(void **state)
 
 		arena_reset(&a);
 		memcpy(argv, secrets[i].before, sizeof(argv));
-		redact_argv(argv, argc, &a);
+		redact_argv(rules, argv, argc, &a);
 		for (size_t k = 0; k < argc; k++) {
 			const char *want = secrets[i].after[k];
 
@@ -191,7 +259,7 @@ all_else_stays(void **state)
 		size_t argc = count_args(harmless[i]);
 
 		memcpy(argv, harmless[i], sizeof(argv));
-		assert_true(redact_argv(argv, argc, &a) <= argc);
+		assert_true(redact_argv(rules, argv, argc, &a) <= argc);
 		for (size_t k = 0; k < argc; k++) {
 			if (argv[k] != harmless[i][k]) {	/* not even a copy */
 				print_error("row %zu: %s became %s\n", i, harmless[i][k], argv[k]);
@@ -212,7 +280,7 @@ a_full_arena_leaks_nothing(void **state)
 
 	(void)state;
 	setup_arena(&a, 8);
-	assert_int_equal(redact_argv(argv, 3, &a), 1);
+	assert_int_equal(redact_argv(rules, argv, 3, &a), 1);
 	assert_string_equal(argv[1], REDACTED);
 	assert_string_equal(argv[2], "--quiet");
 	arena_done(&a);
@@ -230,10 +298,26 @@ more_secrets_than_there_is_room_to_note_all_go(void **state)
 	for (int i = 0; i < 500; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "x --password hunter%d; ", i);
 	setup_arena(&a, 65536);
-	assert_int_equal(redact_argv(argv, 3, &a), 1);
+	assert_int_equal(redact_argv(rules, argv, 3, &a), 1);
 	assert_null(strstr(argv[2], "hunter"));
 	assert_non_null(strstr(argv[2], "x --password ***; x --password ***"));
 	arena_done(&a);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	rules = rules_shipped();
+	return rules != NULL ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	ruleset_unref(rules);
+	return 0;
 }
 
 int
@@ -246,5 +330,5 @@ main(void)
 		cmocka_unit_test(more_secrets_than_there_is_room_to_note_all_go),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -41,7 +41,7 @@ redacted(const struct redaction *r, const char *argument)
 {
 	const char *argv[] = { "x", argument };
 
-	redaction_apply(r, argv, 2, &arena);
+	redaction_apply(r, NULL, argv, 2, &arena);
 	assert_string_equal(argv[0], "x");
 	return argv[1];
 }
@@ -87,7 +87,7 @@ the_first_argument_is_searched_too(void **state)
 	const char *argv[] = { "tool: PAT-5" };
 
 	(void)state;
-	assert_int_equal(redaction_apply(r, argv, 1, &arena), 1);
+	assert_int_equal(redaction_apply(r, NULL, argv, 1, &arena), 1);
 	assert_string_equal(argv[0], "tool: ***");
 	redaction_free(r);
 }
@@ -195,7 +195,7 @@ an_argument_that_takes_too_long_goes(void **state)
 	assert_string_equal(redacted(r, evil), REDACTED);
 	for (size_t i = 0; i < 64; i++)
 		argv[i] = i % 2 == 0 ? harmless : evil;
-	assert_true(redaction_apply(r, argv, 64, &arena) >= 32);
+	assert_true(redaction_apply(r, NULL, argv, 64, &arena) >= 32);
 	for (size_t i = 1; i < 64; i += 2)
 		assert_string_equal(argv[i], REDACTED);
 	assert_string_equal(argv[0], "bcd");
@@ -212,7 +212,7 @@ a_full_arena_leaks_nothing(void **state)
 
 	(void)state;
 	assert_int_equal(arena_init(&small, 4), 0);
-	assert_int_equal(redaction_apply(r, argv, 3, &small), 1);
+	assert_int_equal(redaction_apply(r, NULL, argv, 3, &small), 1);
 	assert_string_equal(argv[1], REDACTED);
 	assert_int_equal(redaction_keep(r, argv, 3, &small), 1);
 	arena_done(&small);
@@ -242,7 +242,7 @@ kept(const struct redaction *r, size_t argc, const char **argv)
 	char *at = text[next++ % 4];
 	const char *begin = at;
 
-	redaction_apply(r, argv, argc, &arena);
+	redaction_apply(r, NULL, argv, argc, &arena);
 	argc = redaction_keep(r, argv, argc, &arena);
 	*at = '\0';
 	for (size_t i = 0; i < argc; i++)

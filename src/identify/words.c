@@ -1,0 +1,368 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * words: secrets that the words of a command tell: --password VALUE, mysql -pVALUE, wandb login VALUE.
+ */
+#include "identify/words.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "identify/patterns.h"
+#include "model/ruleset.h"
+#include "model/wrapper_rules.h"
+
+#define DEPTH_MAX	4	/* scripts inside scripts */
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Where a word is, and where its secrets are noted. */
+struct place {
+	struct slice whole;		/* the argument that holds it */
+	int depth;			/* of scripts */
+	bool has_names;			/* of secrets: otherwise no word of it is one */
+	struct secret_ranges *ranges;
+};
+
+static void read_script(const struct ruleset *rules, const struct place *at, struct slice t);
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static bool
+has_blank(struct slice w)
+{
+	return memchr(w.p, ' ', w.len) != NULL || memchr(w.p, '\n', w.len) != NULL;
+}
+
+static void
+add(const struct place *at, struct slice secret)
+{
+	size_t start = (size_t)(secret.p - at->whole.p);
+
+	secret_ranges_add(at->ranges, start, start + secret.len);
+}
+
+static struct slice
+basename_of(struct slice path)
+{
+	const char *slash = memrchr(path.p, '/', path.len);
+
+	return slash == NULL ? path : (struct slice){ slash + 1, path.len - (size_t)(slash + 1 - path.p) };
+}
+
+static const struct wrapper *
+find_wrapper(const struct ruleset *rules, struct slice command)
+{
+	size_t low = 0, high = rules != NULL && rules->wrappers != NULL ? rules->wrappers->n : 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct wrapper *w = &rules->wrappers->list[middle];
+		int order = strncmp(w->exe, command.p, command.len);
+
+		if (order == 0 && w->exe[command.len] == '\0')
+			return w;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+static bool
+is_shell(struct slice command)
+{
+	static const char *const shells[] = { "sh", "bash", "dash", "zsh", "ksh", "ash", "su" };
+
+	for (size_t i = 0; i < COUNT(shells); i++) {
+		if (slice_is_command(command, shells[i]))
+			return true;
+	}
+	return false;
+}
+
+void
+words_init(struct words *w, const struct ruleset *rules)
+{
+	w->rules = rules;
+	w->command = w->name = (struct slice){ NULL, 0 };
+	w->is_shell = w->is_wrapper = w->expects_script = w->expects_header = w->is_option = false;
+	w->wraps_after = NULL;
+	client_init(&w->client, w->command);
+}
+
+void
+words_set_command(struct words *w, struct slice path)
+{
+	struct slice command = basename_of(path);
+	const struct wrapper *wrapper = command.len > 0 ? find_wrapper(w->rules, command) : NULL;
+
+	words_init(w, w->rules);
+	w->command = command;
+	w->is_shell = is_shell(command);
+	w->is_wrapper = wrapper != NULL && wrapper->after == NULL;
+	w->wraps_after = wrapper != NULL ? wrapper->after : NULL;
+	client_init(&w->client, command);
+}
+
+/* Takes a word behind a wrapper as the command that it runs, if it is one of which anything is known. */
+static void
+follow_wrapper(struct words *w, struct slice word)
+{
+	struct slice command = basename_of(word);
+
+	/* The values of the wrapper's own options precede the command: only a known command is taken. */
+	if (command.len > 1 &&
+	    (is_shell(command) || client_is_known(command) || find_wrapper(w->rules, command) != NULL))
+		words_set_command(w, word);
+}
+
+/* Returns whether w looks like an option rather than a secret that begins with a dash. */
+static bool
+is_option(struct slice w)
+{
+	if (w.len < 2 || w.p[0] != '-')
+		return false;
+	return w.p[1] == '-' || (w.len == 2 && isalpha((unsigned char)w.p[1]));
+}
+
+/* Returns whether it is an option by which a secret is read from standard input: --password-stdin. */
+static bool
+is_stdin_option(struct slice w)
+{
+	struct slice name = w;
+
+	if (w.len < 9 || memcmp(w.p + w.len - 6, "-stdin", 6) != 0)
+		return false;
+	name.len -= 6;
+	return secret_name(name) != SECRET_NO;
+}
+
+/* Reads a word that follows the name of a secret. True: it was the value. */
+static bool
+read_value(struct words *w, const struct place *at, struct slice name, struct slice word)
+{
+	static const char *const between[] = { "is", "to", "=", ":", "as", "with" };
+
+	if (w->is_option) {
+		if (is_option(word) || !secret_value(name, secret_name(name), word))
+			return false;
+		add(at, word);
+		return true;
+	}
+	for (size_t i = 0; i < COUNT(between); i++) {
+		if (slice_equals(word, between[i])) {
+			w->name = name;		/* the password is ... */
+			return true;
+		}
+	}
+	if (secret_looks_random(word))
+		add(at, word);
+	return false;
+}
+
+/* Reads an option that is a word of its own. */
+static void
+read_option(struct words *w, const struct place *at, struct slice word)
+{
+	if (at->has_names && word.len > 2 && memchr(word.p, '=', word.len) == NULL && secret_name(word) != SECRET_NO) {
+		w->name = word;
+		w->is_option = true;
+	}
+	if (w->is_shell && word.len > 1 && word.p[1] != '-' && word.p[word.len - 1] == 'c')
+		w->expects_script = true;
+	w->expects_header = slice_equals(word, "-H") || slice_equals(word, "--header");
+	if (at->has_names && is_stdin_option(word))
+		w->client.has_secret_input = true;
+}
+
+/* Reads text that may be a script: ssh host "mysql -px", --wrap="mysql -px". */
+static void
+read_text(const struct ruleset *rules, const struct place *at, struct slice t)
+{
+	const char *equals = t.p[0] == '-' ? memchr(t.p, '=', t.len) : NULL;
+	struct place inner = { at->whole, at->depth + 1, at->has_names, at->ranges };
+
+	if (at->depth >= DEPTH_MAX)
+		return;
+	if (equals != NULL && !has_blank((struct slice){ t.p, (size_t)(equals - t.p) }))
+		t = (struct slice){ equals + 1, t.len - (size_t)(equals + 1 - t.p) };
+	read_script(rules, &inner, t);
+}
+
+/* Reads one word without the quotes around it. */
+static void
+read_word(struct words *w, const struct place *at, struct slice word)
+{
+	bool was_script = w->expects_script;
+	struct slice name = w->name, secret;
+
+	w->expects_script = false;
+	w->name.len = 0;
+	if (word.len == 0)
+		return;
+	if (w->expects_header)
+		patterns_find_header(at->whole, word, at->ranges);
+	w->expects_header = false;
+	if (w->client.n > 0 && client_read(&w->client, word, &secret)) {
+		add(at, secret);
+		return;
+	}
+	if (name.len > 0 && read_value(w, at, name, word))
+		return;
+	if (was_script || has_blank(word)) {
+		read_text(w->rules, at, word);
+		return;
+	}
+	for (const char *const *after = w->wraps_after; after != NULL && *after != NULL; after++)
+		w->is_wrapper |= slice_equals(word, *after);
+	if (word.p[0] == '-') {
+		read_option(w, at, word);
+	} else if (memchr(word.p, '=', word.len) != NULL) {
+		return;			/* an assignment, or data */
+	} else if (w->command.len == 0) {
+		words_set_command(w, word);
+	} else if (word.len > 3 && memcmp(word.p, "/p:", 3) == 0) {
+		secret = (struct slice){ word.p + 3, word.len - 3 };
+		if (secret_looks_random(secret))
+			add(at, secret);
+	} else {
+		if (at->has_names && secret_name(word) != SECRET_NO) {
+			w->name = word;		/* a value behind it is one if it looks so */
+			w->is_option = false;
+		}
+		if (w->is_wrapper)
+			follow_wrapper(w, word);
+	}
+}
+
+bool
+words_are_expected(const struct words *w)
+{
+	return w->name.len > 0 || w->expects_script || w->expects_header || w->is_shell || w->is_wrapper ||
+	    w->wraps_after != NULL || w->client.n > 0;
+}
+
+void
+words_read(struct words *w, struct slice argument, bool has_names, struct secret_ranges *ranges)
+{
+	read_word(w, &(struct place){ argument, 0, has_names, ranges }, argument);
+}
+
+void
+words_read_text(const struct ruleset *rules, struct slice argument, bool has_names, struct secret_ranges *ranges)
+{
+	read_text(rules, &(struct place){ argument, 0, has_names, ranges }, argument);
+}
+
+/* ---- scripts ---- */
+
+/* One command of a script, and what is piped into it. */
+struct command {
+	struct words words;
+	bool is_echo;			/* it prints its arguments */
+	bool is_here;			/* the next word is a here-string */
+	struct slice printed;		/* the arguments that echo prints; empty: none yet */
+	struct slice input;		/* what is printed into the command; empty: unknown */
+};
+
+static void
+command_begin(struct command *c, const struct ruleset *rules, struct slice input)
+{
+	words_init(&c->words, rules);
+	c->is_echo = c->is_here = false;
+	c->printed = (struct slice){ NULL, 0 };
+	c->input = input;
+}
+
+/* Notes the next argument of echo or printf. */
+static void
+note_printed(struct command *c, struct slice word)
+{
+	if (c->printed.len == 0 && word.p[0] != '-')
+		c->printed = word;
+	else if (c->printed.len > 0)
+		c->printed.len = (size_t)(word.p + word.len - c->printed.p);
+}
+
+/* Reads a word of a command. */
+static void
+command_read(struct command *c, const struct place *at, struct slice word)
+{
+	if (c->is_here) {
+		c->input = word;
+		c->is_here = false;
+	} else if (word.len >= 3 && memcmp(word.p, "<<<", 3) == 0) {
+		c->input = (struct slice){ word.p + 3, word.len - 3 };
+		c->is_here = word.len == 3;
+	} else {
+		if (c->is_echo)
+			note_printed(c, word);
+		read_word(&c->words, at, word);
+		c->is_echo |= slice_equals(c->words.command, "echo") || slice_equals(c->words.command, "printf");
+	}
+	if (c->words.client.has_secret_input && c->input.len > 0) {
+		add(at, c->input);
+		c->input.len = 0;
+	}
+}
+
+/* Returns the end of the word that begins at i. */
+static size_t
+word_end(struct slice t, size_t i)
+{
+	while (i < t.len && !is_blank(t.p[i]) && strchr(";|&()`", t.p[i]) == NULL) {
+		char c = t.p[i++];
+
+		if (c == '\\') {
+			i += i < t.len;
+		} else if (c == '"' || c == '\'') {
+			size_t end = patterns_quoted_end(t, i, c, false);
+
+			if (end < t.len)	/* otherwise it is prose, or truncated */
+				i = end + 1;
+		}
+	}
+	return i;
+}
+
+/* Reads the words of the shell script t, which is a part of the whole. */
+static void
+read_script(const struct ruleset *rules, const struct place *at, struct slice t)
+{
+	static const struct slice nothing;
+	struct command command;
+	size_t i = 0;
+
+	command_begin(&command, rules, nothing);
+	while (i < t.len) {
+		size_t start = i, end;
+		char quote = t.p[i];
+
+		if (t.p[i] == '\\' && i + 1 < t.len && t.p[i + 1] == '\n') {
+			i += 2;			/* the line continues */
+			continue;
+		}
+		if (is_blank(t.p[i]) || strchr(";|&()`", t.p[i]) != NULL) {
+			bool is_pipe = t.p[i] == '|' && (i + 1 == t.len || t.p[i + 1] != '|') &&
+			    (i == 0 || t.p[i - 1] != '|');
+
+			if (t.p[i] != ' ' && t.p[i] != '\t')	/* another command starts */
+				command_begin(&command, rules, is_pipe && command.is_echo ? command.printed : nothing);
+			i++;
+			continue;
+		}
+		i = end = word_end(t, i);
+		if (quote == '"' || quote == '\'') {
+			start++;
+			if (end > start && t.p[end - 1] == quote)
+				end--;
+		}
+		if (end > start)
+			command_read(&command, at, (struct slice){ t.p + start, end - start });
+	}
+}
