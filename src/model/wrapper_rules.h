@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * wrapper_rules: the rules `wrappers` as plain data: programs whose arguments hold the command of another.
+ * wrapper_rules: the rules `wrappers`, and the tools with that role, as plain data: programs whose arguments hold the
+ * command of another.
  *
  * All memory is the set's.
  */
@@ -12,7 +13,7 @@
 struct wrapper {
 	const char *exe;		/* base name of the program */
 	const char *const *after;	/* the command follows one of these words, NULL-terminated; NULL: any word */
-	size_t order;			/* of the rule */
+	size_t order;			/* of the rule; SIZE_MAX: a tool */
 };
 
 struct wrapper_rules {

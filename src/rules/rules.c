@@ -231,8 +231,8 @@ rules_load(const struct rules_options *o, struct ruleset **ret, struct config_er
 	if (r == 0)
 		r = read_all(&l);
 	rules_finish_follow(&l.r);
+	rules_finish_wrappers(&l.r);	/* reads the keys of tools, which are still a list */
 	rules_finish_tools(&l.r);
-	rules_finish_wrappers(&l.r);
 	if (r == 0)
 		r = l.r.error;
 	if (r == 0 && errors->n + errors->not_shown > before) {

@@ -1,7 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * wrappers: the section `wrappers`: programs whose arguments hold the command of another.
+ * wrappers: the section `wrappers`: programs whose arguments hold the command of another. Tools with the role
+ * wrapper are some of them.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,7 +65,7 @@ void
 rules_finish_wrappers(struct rules_reader *r)
 {
 	struct wrapper_rules *rules = r->error == 0 ? rules_alloc(r, sizeof(*rules)) : NULL;
-	struct wrapper *list = rules != NULL ? rules_alloc(r, (r->n_wrappers + 1) * sizeof(*list)) : NULL;
+	struct wrapper *list = rules != NULL ? rules_alloc(r, (r->n_wrappers + r->n_keys + 1) * sizeof(*list)) : NULL;
 	size_t n = 0;
 
 	if (list == NULL)
@@ -71,6 +73,10 @@ rules_finish_wrappers(struct rules_reader *r)
 	for (const struct wrapper_item *w = r->last_wrapper; w != NULL; w = w->next) {
 		for (size_t i = 0; w->exe[i] != NULL; i++)
 			list[n++] = (struct wrapper){ w->exe[i], w->after, w->order };
+	}
+	for (const struct tool_key *k = r->last_key; k != NULL; k = k->next) {
+		if (k->kind == TOOL_KEY_EXE && k->name != NULL && k->rule->role == TOOL_WRAPPER)
+			list[n++] = (struct wrapper){ k->name, NULL, SIZE_MAX };
 	}
 	qsort(list, n, sizeof(*list), by_exe);
 	/* The first rule with a name wins. */

@@ -420,12 +420,13 @@ wrappers_are_sorted_by_name_and_the_first_rule_wins(void **state)
 {
 	struct ruleset *set = rules_of("wrappers:\n"
 	    "  - exe: [srun, docker]\n    after: [exec, run]\n"
-	    "  - exe: [env, docker]\n");
+	    "  - exe: [env, docker]\n"
+	    "tools: [{exe: [sudo, docker], role: wrapper}, {exe: cat, role: glue}, {exe: x}]\n");
 	const struct wrapper_rules *w = set->wrappers;
 
 	(void)state;
 	assert_int_equal(set->counts[RULE_WRAPPERS], 2);
-	assert_int_equal(w->n, 3);
+	assert_int_equal(w->n, 4);
 	assert_string_equal(w->list[0].exe, "docker");
 	assert_string_equal(w->list[0].after[0], "exec");
 	assert_string_equal(w->list[0].after[1], "run");
@@ -433,6 +434,8 @@ wrappers_are_sorted_by_name_and_the_first_rule_wins(void **state)
 	assert_string_equal(w->list[1].exe, "env");
 	assert_null(w->list[1].after);
 	assert_string_equal(w->list[2].exe, "srun");
+	assert_string_equal(w->list[3].exe, "sudo");
+	assert_null(w->list[3].after);
 	ruleset_unref(set);
 	rules_wrong("wrappers: [{after: exec}]", "f:1:12: no program is selected: give exe\n");
 	rules_wrong("wrappers: [{exe: /bin/env}]",
