@@ -46,7 +46,7 @@ skip_blanks(struct slice t, size_t i)
 static size_t
 value_end(struct slice t, size_t i, const char *stop)
 {
-	while (i < t.len && strchr(stop, t.p[i]) == NULL && t.p[i] != '\\')
+	while (i < t.len && (isalnum((unsigned char)t.p[i]) || (strchr(stop, t.p[i]) == NULL && t.p[i] != '\\')))
 		i++;
 	return i;
 }
@@ -321,6 +321,8 @@ read_name(struct slice t, size_t start, size_t end, bool is_script, struct secre
 			i = k + 1;
 		if (n.is_quoted && i < t.len && t.p[i] == ']')	/* environ["name"] = */
 			i++;
+	} else if (n.before == '{' && i < t.len && t.p[i] == '}') {	/* $ENV{name} = */
+		i++;
 	}
 	i = skip_blanks(t, i);
 	if (i >= t.len)

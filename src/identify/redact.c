@@ -42,7 +42,7 @@ find_builtin(struct words *words, struct slice t, size_t i, struct secret_ranges
 		return;
 	}
 	/* Most arguments: neither they nor the ones before can contain or announce a secret. */
-	if (found == 0 && !words_are_expected(words))
+	if (found == 0 && !words_are_expected(words) && !(t.len == 2 && t.p[0] == '-'))
 		return;
 	if ((found & SHAPES_NAME) != 0)
 		patterns_find(t, words->expects_script, ranges);

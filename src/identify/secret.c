@@ -13,17 +13,29 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A name is secret if its last word is one of these, or ends in one that is marked "*". */
-static const char *const secret_words[] = {
-	"*password", "*passwd", "*passphrase", "*apikey", "*secretkey", "*accesskey", "*accountkey", "*token", "*secret",
-	"*storepass", "keypass", "sshpass", "dbpass", "userpass", "requirepass", "passin", "passout", "*pwd", "psk", "jwt",
-	"passcode",
+/* A word at the end of a name. */
+struct word {
+	const char *text;
+	size_t len;
+	bool is_suffix;			/* a word that ends so is one, too: dbpassword */
+};
+
+#define WORD(text) { text, sizeof(text) - 1, false }
+#define SUFFIX(text) { text, sizeof(text) - 1, true }
+
+/* A name is secret if its last word is one of these. */
+static const struct word secret_words[] = {
+	SUFFIX("password"), SUFFIX("passwd"), SUFFIX("passphrase"), SUFFIX("apikey"), SUFFIX("secretkey"),
+	SUFFIX("accesskey"), SUFFIX("accountkey"), SUFFIX("token"), SUFFIX("secret"), SUFFIX("storepass"), WORD("keypass"),
+	WORD("sshpass"), WORD("dbpass"), WORD("userpass"), WORD("requirepass"), WORD("passin"), WORD("passout"),
+	SUFFIX("pwd"), WORD("psk"), WORD("jwt"), WORD("passcode"),
 };
 
 /* The same for names behind which other things may be as well: only what looks random is a secret there. */
-static const char *const doubtful_words[] = {
-	"*pass", "pw", "pin", "key", "auth", "bearer", "creds", "credential", "credentials", "salt", "hmac", "otp", "assertion",
-	"community", "*webhook", "pat",
+static const struct word doubtful_words[] = {
+	SUFFIX("pass"), WORD("pw"), WORD("pin"), WORD("key"), SUFFIX("auth"), WORD("bearer"), WORD("cred"), WORD("creds"),
+	WORD("credential"), WORD("credentials"), WORD("salt"), WORD("hmac"), WORD("otp"), WORD("assertion"),
+	WORD("community"), SUFFIX("webhook"), WORD("pat"), WORD("login"),
 };
 
 /* A name is secret if its last word is "key" and the word before is one of these. */
@@ -99,39 +111,33 @@ is_about_secret(struct slice s)
 	static const char *const about[] = {
 		"file", "path", "dir", "name", "id", "arn", "version", "region", "type", "length", "stdin",
 	};
-	struct slice rest, last = last_word(s, &rest);
+	struct slice rest, last;
+	bool is_about = false;
 
-	for (size_t i = 0; i < COUNT(about); i++) {
-		if (slice_equals(last, about[i]))
-			return false;
-	}
-	for (size_t i = 0; i + 6 <= s.len; i++) {
+	for (size_t i = 0; i + 6 <= s.len && !is_about; i++) {
 		char after = i + 6 < s.len ? s.p[i + 6] : '\0';
 
 		/* secret-key, SECRET_KEY, secretKey, secrets; not secretome */
-		if ((i == 0 || !isalnum((unsigned char)s.p[i - 1])) &&
+		is_about = (i == 0 || !isalnum((unsigned char)s.p[i - 1])) &&
 		    strncasecmp(s.p + i, "secret", 6) == 0 &&
-		    (!islower((unsigned char)after) || (after == 's' && i + 7 == s.len)))
-			return true;
+		    (!islower((unsigned char)after) || (after == 's' && i + 7 == s.len));
 	}
-	return false;
+	last = last_word(s, &rest);
+	for (size_t i = 0; i < COUNT(about) && is_about; i++)
+		is_about = !slice_equals(last, about[i]);
+	return is_about;
 }
 
-/* Returns whether word is one of the list, or ends in one of it that is marked "*". */
 static bool
-word_in(struct slice word, const char *const *list, size_t n)
+word_in(struct slice word, const struct word *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		const char *entry = list[i];
-		size_t len;
+	int last = word.len > 0 ? tolower((unsigned char)word.p[word.len - 1]) : 0;
 
-		if (entry[0] != '*') {
-			if (slice_equals(word, entry))
-				return true;
-			continue;
-		}
-		len = strlen(++entry);
-		if (word.len >= len && strncasecmp(word.p + word.len - len, entry, len) == 0)
+	for (size_t i = 0; i < n; i++) {
+		size_t len = list[i].len;
+
+		if (last == list[i].text[len - 1] && (word.len == len || (word.len > len && list[i].is_suffix)) &&
+		    strncasecmp(word.p + word.len - len, list[i].text, len) == 0)
 			return true;
 	}
 	return false;
@@ -147,6 +153,8 @@ secret_name(struct slice s)
 		s.p++;
 		s.len--;
 	}
+	while (s.len > 0 && isdigit((unsigned char)s.p[s.len - 1]))	/* --password2 */
+		s.len--;
 	if (s.len < 2 || s.len > NAME_MAX_LEN || name_in(s, harmless, COUNT(harmless)))
 		return SECRET_NO;
 	if (is_option && name_equals(s, "private-key"))		/* a path, for ssh and ansible */
@@ -198,6 +206,31 @@ secret_looks_random(struct slice s)
 }
 
 bool
+secret_looks_like_password(struct slice s)
+{
+	size_t upper = 0, lower = 0, digits = 0;
+
+	for (size_t i = 0; i < s.len && i < SECRET_PEEK; i++) {
+		upper += isupper((unsigned char)s.p[i]) != 0;
+		lower += islower((unsigned char)s.p[i]) != 0;
+		digits += isdigit((unsigned char)s.p[i]) != 0;
+	}
+	return upper > 1 && lower > 1 && digits > 1 && memchr(s.p, '/', s.len) == NULL && secret_looks_random(s);
+}
+
+/* Returns whether value is the number of a card or a device: behind pin and otp, four digits or more. */
+static bool
+is_number(struct slice name, struct slice value)
+{
+	struct slice rest, last = last_word(name, &rest);
+	size_t i = 0;
+
+	while (i < value.len && isdigit((unsigned char)value.p[i]))
+		i++;
+	return i == value.len && i >= 4 && (slice_equals(last, "pin") || slice_equals(last, "otp"));
+}
+
+bool
 secret_value(struct slice name, enum secret_certainty certainty, struct slice value)
 {
 	const char *colon;
@@ -215,7 +248,7 @@ secret_value(struct slice name, enum secret_certainty certainty, struct slice va
 		    !isdigit((unsigned char)value.p[value.len - 1]);
 	}
 	colon = memchr(value.p, ':', value.len);	/* user:password */
-	return secret_looks_random(value) || (colon != NULL && colon[1] != '/' &&
+	return secret_looks_random(value) || is_number(name, value) || (colon != NULL && colon[1] != '/' &&
 	    secret_looks_random((struct slice){ colon + 1, value.len - (size_t)(colon + 1 - value.p) }));
 }
 

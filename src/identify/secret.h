@@ -37,6 +37,8 @@ bool slice_is_command(struct slice command, const char *pattern);
 enum secret_certainty secret_name(struct slice name);
 /* Returns whether a value is made of letters and digits that change as often as those of a token do. */
 bool secret_looks_random(struct slice value);
+/* The same, but more strictly, where no name tells: there are two or more digits and letters of both cases. */
+bool secret_looks_like_password(struct slice value);
 /* Returns whether that value of that name is a secret. certainty: what secret_name() returned. */
 bool secret_value(struct slice name, enum secret_certainty certainty, struct slice value);
 /* Returns whether name is an HTTP header with a secret: Authorization, X-Api-Key. */

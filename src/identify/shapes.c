@@ -23,8 +23,9 @@ enum {
 	SHAPE_LAST = 1 << 1,
 	SHAPE_MIXED = 1 << 2,
 	SHAPE_BLOCK = 1 << 3,
-	SHAPE_MARK = 1 << 4,	/* no shape, but SHAPES_NAME; any case */
-	SHAPE_SPACE = 1 << 5,	/* the same, SHAPES_BLANK */
+	SHAPE_AT = 1 << 4,
+	SHAPE_MARK = 1 << 5,	/* no shape, but SHAPES_NAME; any case */
+	SHAPE_SPACE = 1 << 6,	/* the same, SHAPES_BLANK */
 };
 
 struct shape {
@@ -261,6 +262,19 @@ find_block(struct slice t, size_t i, const struct shape *s, struct secret_ranges
 	return i;
 }
 
+/* Adds the password of user:password@host, without a scheme, if it looks like one; i: the "@". Returns 0. */
+static size_t
+find_before_at(struct slice t, size_t i, struct secret_ranges *ranges)
+{
+	size_t start = i;
+
+	while (start > 0 && i - start < SECRET_PEEK && t.p[start - 1] != ':' && t.p[start - 1] > ' ')
+		start--;
+	if (start > 0 && t.p[start - 1] == ':' && secret_looks_like_password((struct slice){ t.p + start, i - start }))
+		secret_ranges_add(ranges, start, i);
+	return 0;
+}
+
 /* Adds the token whose literal is at i if it has the shape. Returns where what was read ends, or 0. */
 static size_t
 find_token(struct slice t, size_t i, const struct shape *s, struct secret_ranges *ranges)
@@ -271,6 +285,8 @@ find_token(struct slice t, size_t i, const struct shape *s, struct secret_ranges
 		return 0;
 	if ((s->flags & SHAPE_BLOCK) != 0)
 		return find_block(t, i + s->len, s, ranges);
+	if ((s->flags & SHAPE_AT) != 0)
+		return find_before_at(t, i, ranges);
 	/* What precedes is asked first: it is bounded, and rarely right. */
 	if (s->before[0] != '\0' ? !match_before(t, i, s->before, &begin) :
 	    (s->flags & SHAPE_INSIDE) == 0 && i > 0 && is_alnum(t.p[i - 1]))

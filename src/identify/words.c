@@ -92,6 +92,7 @@ words_init(struct words *w, const struct ruleset *rules)
 	w->command = w->name = (struct slice){ NULL, 0 };
 	w->is_shell = w->is_wrapper = w->expects_script = w->expects_header = w->is_option = false;
 	w->wraps_after = NULL;
+	w->letter = '\0';
 	client_init(&w->client, w->command);
 }
 
@@ -165,6 +166,20 @@ read_value(struct words *w, const struct place *at, struct slice name, struct sl
 	return false;
 }
 
+/* Reads the value of an option of one letter that often takes a secret: -p x, -u user:x. */
+static void
+read_letter(const struct place *at, char letter, struct slice word)
+{
+	const char *colon = memchr(word.p, ':', word.len);
+
+	if (letter == 'u' && colon == NULL)
+		return;
+	if (letter == 'u')
+		word = (struct slice){ colon + 1, word.len - (size_t)(colon + 1 - word.p) };
+	if (secret_looks_like_password(word))
+		add(at, word);
+}
+
 /* Reads an option that is a word of its own. */
 static void
 read_option(struct words *w, const struct place *at, struct slice word)
@@ -173,6 +188,10 @@ read_option(struct words *w, const struct place *at, struct slice word)
 		w->name = word;
 		w->is_option = true;
 	}
+	if (word.len == 2 && strchr("pPwWkKatu", word.p[1]) != NULL)
+		w->letter = word.p[1];
+	else if (at->has_names && slice_equals(word, "--user"))
+		w->letter = 'u';
 	if (w->is_shell && word.len > 1 && word.p[1] != '-' && word.p[word.len - 1] == 'c')
 		w->expects_script = true;
 	w->expects_header = slice_equals(word, "-H") || slice_equals(word, "--header");
@@ -200,8 +219,10 @@ read_word(struct words *w, const struct place *at, struct slice word)
 {
 	bool was_script = w->expects_script;
 	struct slice name = w->name, secret;
+	char letter = w->letter;
 
 	w->expects_script = false;
+	w->letter = '\0';
 	w->name.len = 0;
 	if (word.len == 0)
 		return;
@@ -214,6 +235,8 @@ read_word(struct words *w, const struct place *at, struct slice word)
 	}
 	if (name.len > 0 && read_value(w, at, name, word))
 		return;
+	if (letter != '\0')
+		read_letter(at, letter, word);
 	if (was_script || has_blank(word)) {
 		read_text(w->rules, at, word);
 		return;
@@ -243,8 +266,8 @@ read_word(struct words *w, const struct place *at, struct slice word)
 bool
 words_are_expected(const struct words *w)
 {
-	return w->name.len > 0 || w->expects_script || w->expects_header || w->is_shell || w->is_wrapper ||
-	    w->wraps_after != NULL || w->client.n > 0;
+	return w->name.len > 0 || w->letter != '\0' || w->expects_script || w->expects_header || w->is_shell ||
+	    w->is_wrapper || w->wraps_after != NULL || w->client.n > 0;
 }
 
 void

@@ -27,6 +27,7 @@ struct words {
 	bool expects_script;		/* the next word is a shell's -c */
 	bool expects_header;		/* the next word is the value of -H */
 	bool is_option;			/* name is one, otherwise a plain word */
+	char letter;			/* of the word before, if it is an option such as -p; else NUL */
 	struct slice name;		/* the word before, if it is the name of a secret; empty: it is not */
 };
 
