@@ -94,6 +94,9 @@ class PrivacyTest(AgentTest):
             ["use Bearer " + c("Bearer X")],
             ["-c", f"PGPASSWORD={c('PGPASSWORD=X in a script')} psql -h h"],
             ["-c", f"mysql -p{c('mysql -pX in a script')} db; true"],
+            ["-c", f"echo {c('echo X | --password-stdin')} | docker login -u me --password-stdin; true"],
+            ["-c", f"srun -n1 mysql -p{c('srun mysql -pX in a script')} db"],
+            [f"-----BEGIN PRIVATE KEY-----\n{c('a private key')}\n-----END PRIVATE KEY-----"],
             ["--pin=" + c("a pattern of the user's own")],
             ["prefix--pin=" + c("a pattern of the user's own, in the middle") + " rest"],
             # So far behind that no later program's arguments come to lie over them by themselves.
