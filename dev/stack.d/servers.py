@@ -115,8 +115,10 @@ def _sha256(path):
 
 
 def _fetch_kafka(version, into):
-    _maven("-f", os.path.join(HERE, f"kafka-{version}.xml"), "dependency:copy-dependencies",
-           "-DincludeScope=runtime", f"-DoutputDirectory={into}")
+    done = subprocess.run([os.path.join(ROOT, "dev", "jars"), os.path.join(HERE, f"kafka-{version}.xml"), into],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise StackError(f"Kafka {version} was not fetched:\n" + "\n".join(done.stdout.splitlines()[:9]))
     with open(os.path.join(into, "log4j2.yaml"), "w") as f:
         f.write(LOG4J2)
     with open(os.path.join(into, "log4j.properties"), "w") as f:
