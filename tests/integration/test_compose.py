@@ -73,7 +73,7 @@ class Compose(unittest.TestCase):
     def test_its_brokers_settings_start_a_broker(self):
         file = compose()["services"]
         environment = file["kafka"]["environment"]
-        version = file["kafka"]["image"].rpartition(":")[2]
+        version = file["kafka"]["image"].partition("@")[0].rpartition(":")[2]
         ports = Ports()
         self.addCleanup(ports.close)
         s = Servers(os.path.join(tempfile.mkdtemp(prefix="sluice-compose-"), "stack"))
