@@ -6,6 +6,7 @@
 #define SLUICE_ENTRY_H
 
 #include "judge.h"
+#include "share.h"
 
 /* Sends the paths of cgroups that are new to the process. Returns true if it tried: scratch.text may have changed. */
 static __always_inline bool
@@ -87,6 +88,9 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
 	p->is_canary = !up && follow_all && is_adopted(child->real_parent);
+	p->user = 0;
+	if (follow_all && !p->is_canary)
+		user_read(&p->user, &p->user_uid, child);
 	if (up) {
 		/* A program that is left out is skipped: its child's parent is the nearest reported one above it. */
 		p->parent = up->reported ? up->self : up->parent;
@@ -110,7 +114,7 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 		__builtin_memset(&p->parent, 0, sizeof(p->parent));
 		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
 	}
-	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
+	error = entry_make(&key, p);
 	if (error == -EEXIST)
 		return false;	/* another copy was first */
 	if (error) {
@@ -118,14 +122,13 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 			canary_lost_ns = p->self.start_ns;
 			return false;
 		}
-		refuse(child);
+		refuse(child, p->user);
 		if (!follow_all) {	/* it stays out, with its descendants */
 			count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
 			__sync_fetch_and_add(&lost_records, 2);
 		}
 		return false;
 	}
-	__sync_fetch_and_add(&followed, 1);
 	return true;
 }
 
@@ -134,11 +137,12 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
  * the probes, the one that was to be discovered. Returns their number. execs: of the process, that they are of.
  */
 static __always_inline u64
-refused_count(const struct task_struct *leader, u64 execs)
+refused_count(const struct task_struct *leader, u64 execs, u32 user, u32 uid)
 {
 	u64 programs = leader->start_boottime < since_ns ? 1 : execs;
 
 	__sync_fetch_and_add(&lost_records, 2 * programs);
+	USER_COUNT(user, uid, refused, programs);
 	return programs;
 }
 
@@ -170,7 +174,7 @@ adopt_at_exec(const struct task *k)
 	execs = leader->self_exec_id - leader->parent_exec_id - 1;	/* before this one */
 	if (execs) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_MAP);
-		p->self.index = refused_count(leader, execs) - 1;
+		p->self.index = refused_count(leader, execs, p->user, p->user_uid) - 1;
 		p->execed = 1;
 	}
 	return p;

@@ -72,6 +72,15 @@ exec_replaces(struct event_exec *e, const struct task *k, const struct proc *p)
 	return flags | (p->old_peak ? EVENT_HAS_PEAK : 0);
 }
 
+/* Counts an event, and the records that are missing without it. */
+static __always_inline void
+exec_lost(const struct proc *p, u32 records)
+{
+	count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
+	__sync_fetch_and_add(&lost_records, records);
+	USER_COUNT(p->user, p->user_uid, lost, 1);
+}
+
 /* Handles the start of a program that is left out: the program that was reported for its process ends. */
 static __always_inline void
 exec_left_out(struct scratch *s, const struct task *k, struct proc *p)
@@ -100,10 +109,13 @@ exec_left_out(struct scratch *s, const struct task *k, struct proc *p)
 	e->head.size = sizeof(*e);
 	e->self = p->self;
 	e->flags = flags;
-	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
-		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
-		__sync_fetch_and_add(&lost_records, 1);
+	if (READ_NOW(s->ring_room) == RING_NONE ||
+	    bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
+		exec_lost(p, 1);
+		return;
 	}
+	if (ring_is_scarce(p))
+		ring_charge(p->user, sizeof(*e));
 }
 
 /*
@@ -123,7 +135,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	struct file *exe;
 	struct fs_struct *fs;
 	u64 arg_start, arg_end;
-	u32 flags, off, len, now, act, is_judged;
+	u32 flags, off, len, now, act, is_judged, has_end;
 	const struct filter_slot *slot;
 	bool is_out;
 
@@ -145,6 +157,9 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	if (old_pid != t->pid)	/* this thread took over from the leader, which is gone */
 		leader_is_dead(p);
 	*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
+	user_follow(p, k->untrusted);
+	/* In memory, as other results: the verifier does not follow each of its values by itself. */
+	*(volatile u32 *)&s->ring_room = ring_is_scarce(p) ? ring_room_of(p->user) : RING_ALL;
 	now = generation_now();
 	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	p->kept |= is_listed(p->self.pid);
@@ -165,7 +180,8 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	p->reported = 1;
 	if (!context.mnt_ns)
 		context_ids(&context, k);
-	if (context_announce(s, &context, p))	/* may send a record of its own, so it runs before ours is begun */
+	if (READ_NOW(s->ring_room) < RING_ENDS &&
+	    context_announce(s, &context, p))	/* may send a record of its own, so it runs before ours is begun */
 		*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
 	e = &s->exec;
 	e->head.version = EVENT_VERSION;
@@ -199,7 +215,9 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	off = 0;
 	mm = k->mm;
 	READ_POINTER(fs, k->untrusted->fs);
-	if (mm && fs) {
+	if (READ_NOW(s->ring_room) >= RING_ENDS) {	/* only what was replaced is of interest */
+		flags |= EVENT_EXE_CUT | EVENT_CWD_CUT | EVENT_ARGV_CUT;
+	} else if (mm && fs) {
 		exe = mm->exe_file;
 		if (exe) {
 			flags |= is_exe_of_root(exe, &context) * EVENT_EXE_OF_ROOT;
@@ -229,6 +247,12 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 			arg_end = arg_start + EVENT_ARGV_MAX;
 			flags |= EVENT_ARGV_CUT;
 		}
+		if (arg_end - arg_start > ARGV_SHORT && READ_NOW(s->ring_room) == RING_SHORT) {
+			arg_end = arg_start + ARGV_SHORT;
+			flags |= EVENT_ARGV_CUT;
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
+			USER_COUNT(p->user, p->user_uid, cut, 1);
+		}
 		len = argv_append(arg_start, arg_end, off);
 		if (len & ARGV_FAULT) {
 			flags |= EVENT_ARGV_CUT | EVENT_ARGV_FAULT;
@@ -241,11 +265,13 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	e->flags = flags;
 	asm volatile("%0 &= 0xffff" : "+r"(off));
 	e->head.size = sizeof(*e) + off;
-	if (bpf_ringbuf_output(&ring, e, sizeof(*e) + off, wake_flags(e->head.time_ns))) {
-		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
-		/* from memory: a verifier that knows the flags here follows each of their combinations by itself */
-		__sync_fetch_and_add(&lost_records, *(volatile u32 *)&e->flags & EVENT_REPLACED ? 2 : 1);
-	}
+	/* from memory: a verifier that knows the flags here follows each of their combinations by itself */
+	has_end = (READ_NOW(e->flags) & EVENT_REPLACED) != 0;
+	if (READ_NOW(s->ring_room) >= (has_end ? RING_NONE : RING_ENDS) ||
+	    bpf_ringbuf_output(&ring, e, sizeof(*e) + off, wake_flags(e->head.time_ns)))
+		exec_lost(p, has_end ? 2 : 1);
+	else if (ring_is_scarce(p))
+		ring_charge(p->user, sizeof(*e) + off);
 	return 0;
 }
 

@@ -11,6 +11,7 @@ unseen_count(struct task_struct *t)
 {
 	struct task_struct *parent = t->real_parent;
 	bool is_refused = was_refused(t);		/* a canary is not wanted by now */
+	u32 user, uid;
 	u64 execs;
 
 	if (is_refused ? !follow_all : !can_be_preempted || t->start_boottime < since_ns ||
@@ -25,7 +26,8 @@ unseen_count(struct task_struct *t)
 	}
 	execs = t->flags & PF_FORKNOEXEC ? 1 : t->self_exec_id - t->parent_exec_id;
 	count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
-	refused_count(t, execs ? execs : 1);
+	user_read(&user, &uid, t);
+	refused_count(t, execs ? execs : 1, user, uid);
 }
 
 /*
@@ -39,6 +41,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	struct event_state *e;
 	struct proc_key key;
 	struct proc *p;
+	bool is_scarce;
 	u32 flags;
 
 	if (!has_lease())
@@ -61,8 +64,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	if (!p->reported) {
 		if (p->excluded == EXCLUDED_PENDING && was_refused(t))	/* the pass that discovers has not come to it */
 			unseen_count(t);
-		bpf_map_delete_elem(&procs, &key);
-		__sync_fetch_and_add(&removed, 1);
+		entry_remove(&key, p);
 		return 0;
 	}
 	if (!p->end_ns)
@@ -72,7 +74,10 @@ int BPF_PROG(on_free, struct task_struct *t)
 		p->peak = signal->maxrss;
 		p->has_peak = 1;
 	}
-	e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
+	is_scarce = ring_is_scarce(p);
+	e = NULL;
+	if (!is_scarce || ring_room_of(p->user) < RING_NONE)
+		e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
 	if (e) {
 		flags = 0;
 		state_fill(e, t, signal, p);
@@ -80,13 +85,15 @@ int BPF_PROG(on_free, struct task_struct *t)
 		e->flags |= flags;
 		e->head.kind = EVENT_EXIT;
 		bpf_ringbuf_submit(e, wake_flags(e->head.time_ns));
+		if (is_scarce)
+			ring_charge(p->user, sizeof(*e));
 	} else if (p->is_canary) {
 		canary_lost_ns = p->self.start_ns;
 	} else {
 		count_loss(EVENT_PROG_FREE, EVENT_LOSS_RING);
 		__sync_fetch_and_add(&lost_records, p->execed ? 1 : 2);
+		USER_COUNT(p->user, p->user_uid, lost, 1);
 	}
-	bpf_map_delete_elem(&procs, &key);
-	__sync_fetch_and_add(&removed, 1);
+	entry_remove(&key, p);
 	return 0;
 }

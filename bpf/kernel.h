@@ -46,7 +46,9 @@ typedef struct {
 } kgid_t;
 
 struct user_namespace {
-	int level;		/* 0: the host's */
+	struct user_namespace *parent;	/* NULL: it is the first one */
+	int level;			/* how many are around it */
+	kuid_t owner;			/* who made it */
 };
 
 struct cred {
@@ -355,6 +357,7 @@ struct bpf_iter__bpf_map_elem {
 #define PF_KTHREAD 0x00200000
 #define SIGCHLD 17
 #define SIG_IGN 1
+#define E2BIG 7
 #define EEXIST 17
 #define PROC_PID_INIT_INO 0xeffffffcu	/* inode number of the first pid namespace, always */
 #define AF_UNIX 1

@@ -8,6 +8,7 @@
 
 #include "judge.h"
 #include "pages.h"
+#include "share.h"
 
 /* Threads that are walked for one process; more set EVENT_THREADS_CUT. */
 #define THREADS_MAX 65536
@@ -174,15 +175,18 @@ enter_found(const struct task *k)
 	p->inside_generation = generation_now() - 1;
 	/* A parent with a higher pid has no entry yet (pids wrap around), so this is read from its task. */
 	p->forker_start_ns = k->parent->group_leader->start_boottime;
-	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
+	p->user = 0;
+	if (follow_all)
+		user_read(&p->user, &p->user_uid, k->untrusted);
+	error = entry_make(&key, p);
 	if (!error) {
-		__sync_fetch_and_add(&followed, 1);
 		if (refused_programs) {
 			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_MAP);
 			__sync_fetch_and_add(&lost_records, 2 * refused_programs);
+			USER_COUNT(p->user, p->user_uid, refused, refused_programs);
 		}
 	} else if (error != -EEXIST)	/* on_fork was faster */
-		refuse(t);
+		refuse(t, p->user);
 	return proc_of_task(k);
 }
 
@@ -365,8 +369,8 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 	if ((u32)t->tgid == own_tgid && snapshot_enter) {
 		struct proc_key key = { (u64)signal, t->start_boottime };
 
-		if (p && !bpf_map_delete_elem(&procs, &key))	/* an earlier agent followed us */
-			__sync_fetch_and_add(&removed, 1);
+		if (p)		/* an earlier agent followed us */
+			entry_remove(&key, p);
 		return NULL;
 	}
 	if (!p && snapshot_enter) {
@@ -659,8 +663,8 @@ sweep_entry(const struct proc_key *key, const struct proc *p, bool *ret_is_young
 	u64 last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
 
 	if (snapshot_judge == FILTER_JUDGE_RETAKE || snapshot_judge == FILTER_JUDGE_RETAKEN) {
-		if (is_gone_unseen(p) && !bpf_map_delete_elem(&procs, &gone))
-			__sync_fetch_and_add(&removed, 1);
+		if (is_gone_unseen(p))
+			entry_remove(&gone, p);
 		return false;
 	}
 	if (!p->end_ns)
@@ -668,8 +672,8 @@ sweep_entry(const struct proc_key *key, const struct proc *p, bool *ret_is_young
 	*ret_is_young = bpf_ktime_get_boot_ns() - last_ns < stale_ns;
 	if (p->reported)
 		return true;
-	if (!*ret_is_young && !bpf_map_delete_elem(&procs, &gone))
-		__sync_fetch_and_add(&removed, 1);
+	if (!*ret_is_young)
+		entry_remove(&gone, p);
 	return false;
 }
 

@@ -9,11 +9,13 @@ struct ring_map ring SEC(".maps");
 struct fresh_map fresh_proc SEC(".maps");
 struct exited_map threads_exited SEC(".maps");
 struct cpu_offsets_map cpu_offsets SEC(".maps");
+struct users_map users SEC(".maps");
 
 u64 retake_ns = 0;
 
 const volatile u32 ncpu = 1;
 const volatile u64 wake_at = RING_BYTES / 4;
+const volatile u32 procs_max = PROCS_MAX;
 const volatile u32 exit_has_group_dead = 0;
 const volatile u32 rss_slack = 0;
 const volatile u32 has_on_signal = 0;

@@ -14,6 +14,7 @@
 #include "kernel.h"
 #include "event.h"
 #include "filter_map.h"
+#include "user.h"
 
 #define RING_BYTES (8 << 20)	/* default; user space may set another before load */
 #define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 9 MiB */
@@ -66,6 +67,8 @@ struct proc {
 	u32	kept;			/* no rule leaves it out, see kept_tgids; inherited */
 	u32	is_canary;		/* the agent forked it to see whether it is reported */
 	u32	is_cut;			/* threads of it may have ended while no load had the lease */
+	u32	user;			/* number of the user for whom the entry counts, see share.h; 0: for none */
+	u32	user_uid;		/* its id */
 	u64	forker_start_ns;	/* start of the process that forked it; 0: unknown */
 	struct cgroup_verdict {		/* verdict of a generation's rules on these cgroups */
 		u64	v2, v1;
@@ -123,7 +126,7 @@ struct scratch {
 	u32	n_names;	/* names of the path that was walked last */
 	u32	exe_len;	/* result of path_of() for the executable, whose path is at the start of text */
 	u32	cwd_len;
-	u32	pad;
+	u32	ring_room;	/* enum ring_room, of the exec under way */
 	struct filter_facts	facts;
 	u16	name_at[NAMES_MAX];	/* offset of each in text, leaf first */
 	union {			/* both end where text begins */
@@ -169,6 +172,13 @@ struct cpu_offsets_map {	/* where each possible CPU's own memory is; max_entries
 	__type(key, u32);
 	__type(value, u64);	/* added to an address that holds for all CPUs; 0: unknown */
 };
+struct users_map {		/* max_entries is USERS but in a run, which has no shares */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, USERS);
+	__type(key, u32);
+	__type(value, struct user);
+};
 struct thread_key {
 	u64	task;			/* address */
 	u64	start_ns;		/* CLOCK_BOOTTIME: the kernel uses the address again */
@@ -191,12 +201,14 @@ extern struct ring_map ring SEC(".maps");
 extern struct fresh_map fresh_proc SEC(".maps");	/* an entry under construction */
 extern struct exited_map threads_exited SEC(".maps");
 extern struct cpu_offsets_map cpu_offsets SEC(".maps");
+extern struct users_map users SEC(".maps");
 
 extern u64 retake_ns;		/* number of the first pass of this load's last retake, see snapshot.h; 0: none */
 
 /* Set between open and load. */
 extern const volatile u32 ncpu;			/* possible CPUs */
-extern const volatile u64 wake_at;		/* queued bytes that justify a wakeup */
+extern const volatile u64 wake_at;		/* queued bytes that justify a wakeup; from then on users have shares */
+extern const volatile u32 procs_max;		/* entries for which procs has room */
 extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit has it as an argument */
 extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */
 
@@ -286,21 +298,6 @@ proc_of(struct task_struct *t)
 	struct proc_key key = proc_key_of(t);
 
 	return bpf_map_lookup_elem(&procs, &key);
-}
-
-#define REFUSE_MARGIN_NS 1000000	/* two CPUs store their times in either order: more than these are apart */
-
-/* Notes that there is no room for a process. */
-static __always_inline void
-refuse(const struct task_struct *leader)
-{
-	u64 start_ns = leader->start_boottime;
-
-	if (!refused_from_ns || start_ns - REFUSE_MARGIN_NS < refused_from_ns)
-		refused_from_ns = start_ns - REFUSE_MARGIN_NS;
-	if (start_ns + REFUSE_MARGIN_NS > refused_to_ns)
-		refused_to_ns = start_ns + REFUSE_MARGIN_NS;
-	__sync_fetch_and_add(&refused, 1);
 }
 
 /* Returns whether a process without an entry is one for which there was no room: those of that time were. */

@@ -87,5 +87,7 @@ void agent_drain_all(struct agent *a);
 void agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS]);
 /* Appends the losses whose count is not 0. */
 void agent_losses(const struct agent *a, struct loss_list *to);
+/* Fills in the users of whom most was lost, most first. Returns their number. */
+size_t agent_user_losses(const struct agent *a, struct user_loss ret[USER_LOSSES]);
 
 #endif

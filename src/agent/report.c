@@ -96,6 +96,12 @@ agent_losses(const struct agent *a, struct loss_list *to)
 		a->scope->losses(a, to);
 }
 
+size_t
+agent_user_losses(const struct agent *a, struct user_loss ret[USER_LOSSES])
+{
+	return a->probes != NULL ? probes_user_losses(a->probes, ret) : 0;
+}
+
 static bool
 bpf_stats_are_on(void)
 {
@@ -135,6 +141,7 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 {
 	struct named_number events[AGENT_EVENTS];
 	struct loss_list losses = { 0 };
+	struct user_loss user_losses[USER_LOSSES];
 	struct probe_cost costs[PROBES_PROGRAMS];
 	struct agent_probe probes[PROBES_PROGRAMS];
 	struct agent_record r = { 0 };
@@ -154,6 +161,8 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 	agent_losses(a, &losses);
 	r.lost = losses.list;
 	r.n_lost = losses.n;
+	r.lost_by_user = user_losses;
+	r.n_lost_by_user = agent_user_losses(a, user_losses);
 	n = a->probes != NULL ? probes_costs(a->probes, costs) : 0;
 	for (size_t i = 0; i < n; i++)
 		probes[i] = (struct agent_probe){ costs[i].name, costs[i].runs,

@@ -18,6 +18,7 @@
 	M(cgroups_sent, "cgroups_sent", "cgroups_sent")			\
 	M(threads_exited, "threads_exited", "threads_exited")		\
 	M(filter_rules, "filter_rules", "filter_rules")			\
+	M(users, "users", "users")					\
 	M(data_shared, ".data.shared", "shared")
 
 enum {

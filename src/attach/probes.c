@@ -195,6 +195,7 @@ skel_load(struct probes *p, const struct offer *o)
 	p->skel->data_shared->lease = 0;	/* no load reports events until all are attached */
 	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
+	p->skel->rodata->procs_max = p->max_processes;
 	p->skel->rodata->exit_has_group_dead = o->has[SIGNAL_PEAK_RSS][0];
 	p->skel->rodata->has_iter_num = o->has_iter_num;
 	p->skel->rodata->has_rdonly_cast = o->has_rdonly_cast;
@@ -216,6 +217,8 @@ skel_load(struct probes *p, const struct offer *o)
 	bpf_program__set_autoattach(p->skel->progs.calibrate_cpus, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_pid, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
+	if (r == 0 && !p->has_shares)
+		r = bpf_map__set_max_entries(p->skel->maps.users, 1);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.procs, p->max_processes);
 	if (r == 0 && p->pin_dir[0] != '\0')
@@ -329,6 +332,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		return -ENOMEM;
 	}
 	sizes_choose(p, options);
+	p->has_shares = options->follow_all;
 	p->watchdog_ns = options->watchdog_ns > 0 ? options->watchdog_ns : UINT64_MAX / 2;
 	p->epoch = 1;
 	p->pin_lock = -1;
@@ -354,6 +358,11 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	r = own_pid_read(p);
 	if (r < 0) {
 		snprintf(error, error_size, "cannot run a BPF program: %s", strerror(-r));
+		goto fail;
+	}
+	r = probes_users_open(p);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot map the users of the BPF programs: %s", strerror(-r));
 		goto fail;
 	}
 	r = probes_set_variables(p, options->variables, options->n_variables);
@@ -431,6 +440,7 @@ probes_close(struct probes *p)
 		return;
 	filter_close(p->filter);
 	bpf_link__destroy(p->stale);
+	probes_users_close(p);
 	sluice_bpf__destroy(p->skel);
 	former_free(p->former);
 	if (p->pin_lock >= 0)
@@ -545,14 +555,6 @@ probes_refused(const struct probes *p)
 	return __atomic_load_n(&p->skel->data_shared->refused, __ATOMIC_SEQ_CST);
 }
 
-bool
-probes_have_room(const struct probes *p)
-{
-	uint64_t gone = probes_gone(p);
-
-	return __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST) - gone < p->max_processes;
-}
-
 uint32_t
 probes_max_processes(const struct probes *p)
 {
@@ -575,5 +577,6 @@ probes_snapshot_open(struct probes *p, bool all)
 int
 probes_discovery_open(struct probes *p)
 {
+	probes_users_look(p);
 	return filter_judge_open(p, true);
 }

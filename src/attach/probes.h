@@ -12,6 +12,7 @@
 
 #include "model/health.h"
 #include "model/optional_signals.h"
+#include "model/record.h"
 
 struct probes;
 
@@ -151,7 +152,7 @@ uint64_t probes_followed(const struct probes *p);
  * that has an entry later is recorded from then on; of others each is counted as lost when it is freed.
  */
 uint64_t probes_refused(const struct probes *p);
-/* Returns true if there is room for another process. */
+/* Returns true if there is room for a process of a user for whose last one there was none. */
 bool probes_have_room(const struct probes *p);
 /* Returns how many processes can be followed at once; those of the pinned map, where one was taken over. */
 uint32_t probes_max_processes(const struct probes *p);
@@ -189,6 +190,8 @@ uint64_t probes_lost_records(const struct probes *p);
 /* Each returns a static string; "?" for an unknown number. */
 const char *probes_program_name(unsigned program);
 const char *probes_loss_name(unsigned reason);
+/* Fills in the users of whom most was lost, most first. Returns their number. */
+size_t probes_user_losses(const struct probes *p, struct user_loss ret[USER_LOSSES]);
 
 /*
  * Returns how many events the i-th of the programs whose skipped runs only the kernel counts may have missed at

@@ -278,10 +278,11 @@ former_ring_fd(const struct former *f)
 	return f->fds[RING];
 }
 
-/* Copies all entries to a map. Returns 0 or a negative errno. */
+/* Copies all entries to the map of p, and counts them for their users. Returns 0 or a negative errno. */
 static int
-copy_entries(const struct former *f, int to_fd)
+copy_entries(const struct former *f, struct probes *p)
 {
+	int to_fd = bpf_map__fd(p->skel->maps.procs);
 	uint32_t key_size = f->info[PROCS].key_size, n, batch = 0;
 	char *keys = malloc((size_t)COPY_ENTRIES * key_size);
 	char *from = malloc((size_t)COPY_ENTRIES * f->entry.from_size);
@@ -298,9 +299,11 @@ copy_entries(const struct former *f, int to_fd)
 		}
 		has_more = r == 0;
 		r = 0;
-		for (uint32_t i = 0; i < n; i++)
+		for (uint32_t i = 0; i < n; i++) {
 			layout_plan_apply(&f->entry, from + (size_t)i * f->entry.from_size,
 			    to + (size_t)i * f->entry.to_size);
+			probes_users_count(p, to + (size_t)i * f->entry.to_size);
+		}
 		if (n > 0 && bpf_map_update_batch(to_fd, keys, to, &n, NULL) < 0)
 			r = -errno;
 	}
@@ -308,6 +311,8 @@ copy_entries(const struct former *f, int to_fd)
 	while (r < 0 && keys != NULL && bpf_map_get_next_key(to_fd, NULL, keys) == 0 &&
 	    bpf_map_delete_elem(to_fd, keys) == 0)
 		;
+	if (r < 0)
+		probes_users_forget(p);
 	free(keys);
 	free(from);
 	free(to);
@@ -328,7 +333,7 @@ former_copy(struct former *f, struct probes *p, uint64_t *ret_since_ns)
 			__atomic_store_n(variable(f, f->network_lease), 0, __ATOMIC_SEQ_CST);
 	}
 	*ret_since_ns = *variable(f, f->quiet_since);
-	r = copy_entries(f, bpf_map__fd(p->skel->maps.procs));
+	r = copy_entries(f, p);
 	if (r == 0)		/* they count these entries */
 		layout_plan_apply(&f->variables, f->shared, p->skel->data_shared);
 	return r;

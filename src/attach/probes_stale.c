@@ -85,12 +85,3 @@ probes_stale_remove(struct probes *p)
 	close(fd);
 	return n < 0 ? -errno : 0;
 }
-
-void
-probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
-{
-	const uint64_t whole[] = { key, start_ns };	/* struct proc_key */
-
-	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), whole) == 0)
-		__atomic_fetch_add(&p->skel->data_shared->removed, 1, __ATOMIC_SEQ_CST);
-}

@@ -14,6 +14,7 @@
 #include "attach/signals.h"
 #include "event.h"
 #include "filter_map.h"
+#include "user.h"
 
 typedef uint32_t u32;
 typedef uint64_t u64;
@@ -26,6 +27,9 @@ struct probes {
 	struct bpf_link *stale;		/* owned link of on_stale_until_5_13; NULL: on_stale is called */
 	size_t ring_bytes;
 	uint32_t max_processes;
+	bool has_shares;
+	struct user *users;		/* owned mapping of all of them; NULL: they have no shares */
+	uint32_t user_at;		/* offset of an entry's user */
 	uint32_t ring_id;
 	pid_t own_pid;			/* as the kernel counts */
 	struct former *former;		/* owned: another version's, whose ring is to be read first; NULL: none */
@@ -67,6 +71,15 @@ uint64_t *probes_shared(struct sluice_bpf__data_shared *shared, size_t offset);
 int probes_stale_attach(struct probes *p);
 /* Removes the entries of processes that the pass of a retake did not see, see snapshot.h. Returns 0 or -errno. */
 int probes_stale_remove(struct probes *p);
+
+/* probes_users.c: maps the users, where they have shares. Returns 0 or a negative errno. */
+int probes_users_open(struct probes *p);
+void probes_users_close(struct probes *p);
+/* Counts an entry, a value of procs that was copied there, for its user; the other removes all counts. */
+void probes_users_count(struct probes *p, const void *entry);
+void probes_users_forget(struct probes *p);
+/* Begins a pass that discovers: from now on those users wait of which it finds no room for a process, or others do. */
+void probes_users_look(struct probes *p);
 
 /* filter.c: the rules in the kernel */
 

@@ -31,7 +31,7 @@ at_most(uint64_t a, uint64_t b)
 struct sizes
 sizes_of(unsigned cpus, uint64_t memory_bytes)
 {
-	uint64_t processes = at_least(UINT64_C(512) * cpus, SIZES_PROCESSES);
+	uint64_t processes = at_least(UINT64_C(1024) * cpus, 2 * SIZES_PROCESSES);
 	uint64_t wanted = at_least((UINT64_C(128) << 10) * cpus, UINT64_C(4) << 20), ring = RING_LEAST;
 
 	processes = at_most(processes, memory_bytes / 200 / SIZES_PROCESS_BYTES);

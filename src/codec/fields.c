@@ -271,6 +271,13 @@ static const struct field loss_fields[] = {
 	FIELD(agent_loss, count),
 };
 
+static const struct field user_loss_fields[] = {
+	FIELD(user_loss, uid),
+	FIELD(user_loss, refused),
+	FIELD(user_loss, lost),
+	FIELD(user_loss, cut),
+};
+
 static const struct field probe_fields[] = {
 	TEXT(agent_probe, name),
 	FIELD(agent_probe, runs),
@@ -294,6 +301,7 @@ static const struct field agent_fields[] = {
 	FIELD(agent_record, cpu_ns),
 	FIELD(agent_record, rss_bytes),
 	FIELD(agent_record, message),
+	RECORDS(agent_record, lost_by_user, n_lost_by_user, user_loss_fields),
 };
 
 struct field_list

@@ -98,6 +98,8 @@ struct agent_status {
 	size_t n_dead;
 	const struct agent_loss *lost;
 	size_t n_lost;
+	struct user_loss lost_by_user[USER_LOSSES];
+	size_t n_lost_by_user;
 	struct status_count waiting[TOPIC_COUNT];	/* topics that the output takes none of now */
 	size_t n_waiting;
 	struct status_count dropped[STATUS_COUNTS];	/* records that the spool dropped */

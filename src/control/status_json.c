@@ -201,6 +201,20 @@ limits_json(const struct agent_status *s)
 	return list;
 }
 
+static json_t *
+lost_by_user_json(const struct agent_status *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_lost_by_user; i++) {
+		const struct user_loss *l = &s->lost_by_user[i];
+
+		json_array_append_new(list, json_pack("{so so so so}", "uid", number(l->uid), "refused", number(l->refused),
+		    "lost", number(l->lost), "cut", number(l->cut)));
+	}
+	return list;
+}
+
 static const struct {
 	const char *key;
 	json_t *(*make)(const struct agent_status *s);
@@ -212,6 +226,7 @@ static const struct {
 	[FIGURE_LIST_records] = { "records", records_json },
 	[FIGURE_LIST_dead_letters] = { "dead_letters", dead_letters_json },
 	[FIGURE_LIST_lost] = { "lost", lost_json },
+	[FIGURE_LIST_lost_by_user] = { "lost_by_user", lost_by_user_json },
 	[FIGURE_LIST_waiting] = { "spool.waiting", waiting_json },
 	[FIGURE_LIST_dropped] = { "spool.dropped", dropped_json },
 	[FIGURE_LIST_removed] = { "lake.removed", removed_json },

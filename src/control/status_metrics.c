@@ -185,6 +185,25 @@ put_lost(struct writer *w, const struct agent_status *s)
 	free(t);
 }
 
+/* Their number is bounded, and so is that of the labels. */
+static void
+put_lost_by_user(struct writer *w, const struct agent_status *s)
+{
+	char uid[24];
+
+	if (s->n_lost_by_user > 0)
+		family(w, "sluice_user_lost_total", "counter", "What was lost of those users of whom most was lost, by user and "
+		    "reason: refused programs, lost events, cut arguments.");
+	for (size_t i = 0; i < s->n_lost_by_user; i++) {
+		const struct user_loss *l = &s->lost_by_user[i];
+
+		snprintf(uid, sizeof(uid), "%" PRIu64, l->uid);
+		count_of(w, "uid", uid, "reason", "refused", l->refused);
+		count_of(w, "uid", uid, "reason", "lost", l->lost);
+		count_of(w, "uid", uid, "reason", "cut", l->cut);
+	}
+}
+
 static void
 put_topics(struct writer *w, const char *name, const char *help, const struct agent_status *s, size_t offset)
 {
@@ -288,6 +307,7 @@ static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_st
 	[FIGURE_LIST_records] = put_records,
 	[FIGURE_LIST_dead_letters] = put_dead_letters,
 	[FIGURE_LIST_lost] = put_lost,
+	[FIGURE_LIST_lost_by_user] = put_lost_by_user,
 	[FIGURE_LIST_waiting] = put_waiting,
 	[FIGURE_LIST_dropped] = put_dropped,
 	[FIGURE_LIST_removed] = put_removed,

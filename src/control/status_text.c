@@ -231,6 +231,20 @@ put_limits(struct page *p, const struct agent_status *s)
 }
 
 static void
+put_lost_by_user(struct page *p, const struct agent_status *s)
+{
+	if (s->n_lost_by_user > 0)
+		put(p, "\n%-26s%12s%12s%12s\n", "lost of the user", "refused", "lost", "cut");
+	for (size_t i = 0; i < s->n_lost_by_user; i++) {
+		const struct user_loss *l = &s->lost_by_user[i];
+
+		put(p, "  %-24" PRIu64 "%12s", l->uid, count(p, l->refused));
+		put(p, "%12s", count(p, l->lost));
+		put(p, "%12s\n", count(p, l->cut));
+	}
+}
+
+static void
 put_seeing(struct page *p, const struct agent_status *s)
 {
 	size_t counted = 0;
@@ -286,6 +300,7 @@ status_text(const struct agent_status *s, bool has_colour, struct bytes *out)
 		put(&p, "  %-16s%12s  unknown_topic\n", s->unknown_topics[i].topic, count(&p, s->unknown_topics[i].records));
 	put_lost(&p, s);
 	put_limits(&p, s);
+	put_lost_by_user(&p, s);
 	put_seeing(&p, s);
 	return p.error;
 }

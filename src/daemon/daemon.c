@@ -81,7 +81,7 @@ watch_room(struct daemon *d)
 
 	if (lacks_room && !d->lacks_room)
 		log_fields(LOG_LEVEL_WARNING, "probes.full", LOG_FIELDS(LOG_U64("max_processes", probes_max_processes(probes))),
-		    "there is no room for more processes: the others are recorded from when there is, or counted as lost");
+		    "there is no room for more processes of a user: the others are recorded from when there is, or counted as lost");
 	else if (!lacks_room && d->lacks_room)
 		log_fields(LOG_LEVEL_INFO, "probes.room", LOG_FIELDS(LOG_U64("processes", probes_followed(probes))),
 		    "there is room again: the processes for which there was none are recorded from now on");

@@ -71,6 +71,7 @@ fill_records(struct agent_status *s, struct daemon *d)
 	agent_losses(d->agent, &d->losses);
 	s->lost = d->losses.list;
 	s->n_lost = d->losses.n;
+	s->n_lost_by_user = agent_user_losses(d->agent, s->lost_by_user);
 }
 
 const char *

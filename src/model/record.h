@@ -16,7 +16,7 @@
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 3
+#define RECORD_SCHEMA_VERSION 4
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -259,6 +259,16 @@ struct agent_loss {
 	uint64_t count;			/* since the agent started */
 };
 
+#define USER_LOSSES 16	/* users at most, of which losses are listed */
+
+/* What the kernel side lost of one user's programs, since its maps were made. */
+struct user_loss {
+	uint64_t uid;
+	uint64_t refused;		/* programs for which there was no room */
+	uint64_t lost;			/* events for which there was no room */
+	uint64_t cut;			/* arguments that were cut for lack of room */
+};
+
 struct agent_probe {
 	const char *name;
 	uint64_t runs;
@@ -275,6 +285,8 @@ struct agent_record {
 	size_t n_events;
 	const struct agent_loss *lost;
 	size_t n_lost;
+	const struct user_loss *lost_by_user;	/* by sum, largest first */
+	size_t n_lost_by_user;
 	const struct agent_probe *probes;
 	size_t n_probes;
 	struct opt_u64 spool_records;

@@ -64,7 +64,7 @@ class ManyProcesses(AgentTest):
     def test_they_are_discovered_and_their_ends_recorded(self):
         """By its name it runs first: a Python that has read 100,000 records takes 40 ms for a fork, and can put no load on."""
         sleepers = self.sleepers("many", PROCESSES)
-        a = self.agent(interval="10s", probes={"max_processes": 2 * PROCESSES}, drain="120s")
+        a = self.agent(interval="10s", probes={"max_processes": 3 * PROCESSES}, drain="120s")
         began = time.monotonic()
         a.start(timeout=300)
         a.settle(timeout=300)
@@ -79,7 +79,7 @@ class ManyProcesses(AgentTest):
 
     def test_they_are_taken_over_by_another_version(self):
         sleepers = self.sleepers("many", PROCESSES)
-        a = self.agent(interval="10s", probes={"max_processes": 2 * PROCESSES}, drain="120s")
+        a = self.agent(interval="10s", probes={"max_processes": 3 * PROCESSES}, drain="120s")
         a.start(timeout=300)
         a.settle(timeout=300)
         a.kill9()

@@ -141,13 +141,15 @@ sample_agent(void)
 {
 	static const struct named_number events[] = { { "exec", 12 } };
 	static const struct agent_loss lost[] = { { "exec", "ring full", 3 }, { "a", "b", 1 } };
+	static const struct user_loss users[] = { { 1001, 2, 3, 4 }, { 0, 0, 1, 0 } };
 	static const struct agent_probe probes[] = {
 		{ "on_exec", 12, { 0, false } }, { "on_exit", 11, { 4000, true } },
 	};
 
 	return (struct agent_record){ .head = { .time_us = SAMPLE_TIME }, .event = "LIVE",
 	    .version = "0.1.0", .config_generation = 1, .interval_ns = 2, .events = events,
-	    .n_events = 1, .lost = lost, .n_lost = 2, .probes = probes, .n_probes = 2,
+	    .n_events = 1, .lost = lost, .n_lost = 2, .lost_by_user = users, .n_lost_by_user = 2,
+	    .probes = probes, .n_probes = 2,
 	    .spool_records = { 5, true }, .spool_bytes = { 6, true }, .spool_age_ns = { 7, true },
 	    .delivered = 8, .retried = 9, .cpu_ns = 10, .rss_bytes = 11,
 	    .message = "probes.ring waits for a restart" };

@@ -82,6 +82,8 @@ status_sample_bad(struct agent_status *s)
 	status_sample_losses[2] = (struct agent_loss){ "on_exec", "ring_full", 3 };	/* 10 in total */
 	s->lost = status_sample_losses;
 	s->n_lost = 3;
+	s->lost_by_user[0] = (struct user_loss){ 64001, 5, 7, 11 };
+	s->n_lost_by_user = 1;
 	status_sample_signals[1].state = SIGNAL_MISSING;
 	status_sample_signals[1].hook = "";
 }

@@ -61,10 +61,10 @@ add_map(struct btf *btf, int *section_at, const char *name, int number, int key,
 static char *
 described(const struct variant *v, int *error)
 {
-	static const char *const names[] = { "procs", "cgroups_sent", "threads_exited", "filter_rules", "ring" };
+	static const char *const names[] = { "procs", "cgroups_sent", "threads_exited", "filter_rules", "users", "ring" };
 	struct btf *btf = btf__new_empty();
 	struct bytes text = { 0 };
-	int number, first, value, vars[6], n = v->lacks_ring ? 4 : 5;
+	int number, first, value, vars[7], n = v->lacks_ring ? 5 : 6;
 
 	assert_non_null(btf);
 	number = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
@@ -76,7 +76,7 @@ described(const struct variant *v, int *error)
 	if (v->second != NULL)
 		btf__add_field(btf, v->second, number, v->second_at * 8, 0);
 	for (int i = 0; i < n; i++)
-		add_map(btf, &vars[i], names[i], number, i < 4 ? first : 0, i < 4 ? value : 0, v);
+		add_map(btf, &vars[i], names[i], number, i < 5 ? first : 0, i < 5 ? value : 0, v);
 	vars[n] = btf__add_var(btf, "lease", BTF_VAR_GLOBAL_ALLOCATED, first);
 	btf__add_datasec(btf, ".data.shared", 8);
 	btf__add_datasec_var_info(btf, vars[n], 0, 8);

@@ -309,6 +309,14 @@ every_other_topic_decodes_with_its_values(void **state)
 	avro_value_get_by_index(&inner, 0, &item, NULL);
 	assert_null_field(&item, "run_time_ns");
 	assert_int_equal(number(&v, "rss_bytes"), 11);
+	inner = field(&v, "lost_by_user");
+	avro_value_get_size(&inner, &n);
+	assert_int_equal(n, 2);
+	avro_value_get_by_index(&inner, 0, &item, NULL);
+	assert_int_equal(number(&item, "uid"), 1001);
+	assert_int_equal(number(&item, "refused"), 2);
+	assert_int_equal(number(&item, "lost"), 3);
+	assert_int_equal(number(&item, "cut"), 4);
 	avro_value_decref(&v);
 }
 

@@ -260,6 +260,7 @@ json_of_the_worst_is_json(void **state)
 	assert_non_null(j);
 	assert_int_equal(json_array_size(json_object_get(j, "problems")), 10);
 	assert_int_equal(json_array_size(json_object_get(j, "lost")), 3);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(json_object_get(j, "lost_by_user"), 0), "cut")), 11);
 	dump = json_dumps(j, JSON_COMPACT);
 	assert_non_null(dump);
 	assert_null(strchr(dump, '\n'));
@@ -401,6 +402,7 @@ metrics_have_the_figures(void **state)
 	m = metrics();
 	assert_non_null(strstr(m, "\nsluice_lost_total{place=\"a\\\"b\\\\c\\nd\\\\xfe\",reason=\"x y\"} 1\n"));
 	assert_non_null(strstr(m, "\nsluice_lost_total{place=\"on_exec\",reason=\"ring_full\"} 10\n"));
+	assert_non_null(strstr(m, "\nsluice_user_lost_total{uid=\"64001\",reason=\"refused\"} 5\n"));
 	assert_non_null(strstr(m, "\nsluice_spool_writable 0\n"));
 	assert_non_null(strstr(m, "\nsluice_registry_up 0\n"));
 	assert_non_null(strstr(m, "\nsluice_ready 0\n"));

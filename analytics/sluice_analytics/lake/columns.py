@@ -24,7 +24,7 @@ FIELDS = (
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -149,7 +149,7 @@ UNREAD: dict[str, tuple[str, ...]] = {
     "run": (*_UNREAD_ALWAYS, *_UNREAD_USAGE),
     "host": (*_UNREAD_ALWAYS, "kernel", "architecture", "swap_bytes", "swap_free_bytes", "threads"),
     "finding": (*_UNREAD_ALWAYS, "evidence", "causes"),
-    "agent": (*_UNREAD_ALWAYS, "config_generation", "events", "probes", "spool_bytes", "spool_age_ns"),
+    "agent": (*_UNREAD_ALWAYS, "config_generation", "events", "lost_by_user", "probes", "spool_bytes", "spool_age_ns"),
 }  # fmt: skip
 """Topic -> fields of its schema that no column reads, dots between nested names."""
 
