@@ -39,17 +39,18 @@ __noinline u32
 ring_room_of(u32 user)
 {
 	u64 read = bpf_ringbuf_query(&ring, BPF_RB_CONS_POS), written = bpf_ringbuf_query(&ring, BPF_RB_PROD_POS);
-	u64 size = bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE), left = size - (written - read);
+	u64 size = bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE), left = size - (written - read), held;
 	struct user *u = user_get(user);
 
 	if (!u)
 		return RING_ALL;
 	ring_pass(u, read, written);
-	if ((u64)u->ring_now + u->ring_before <= left)
+	held = (u64)u->ring_now + u->ring_before;
+	if (held <= left)
 		return RING_ALL;
 	if (left < size / 8)
 		return RING_NONE;
-	return left < size / 4 ? RING_ENDS : RING_SHORT;
+	return held > 2 * left || left < 3 * size / 16 ? RING_ENDS : RING_SHORT;
 }
 
 __noinline int

@@ -3,8 +3,9 @@
  * Shares of users, on a host that many share: of the entries in procs, and of the bytes in the ring.
  *
  * A user may have as much as is free, as buffers of switches are shared (dynamic thresholds, by Choudhury and
- * Hahne). One user alone gets half of all, n that want more than their share get 1/(n+1) each, and as much stays free: a
- * user who has less than that is not refused, whatever the others do. Nothing is set aside for users who need nothing.
+ * Hahne). One user alone gets half of all, n that want more than a share get 1/(n+1) each, and as much stays free: the
+ * next user is not refused before it has half of that, whatever the others do. Nothing is set aside for users who need
+ * nothing.
  *
  * A process counts for the user that it was forked as, and from its next exec on for the one that it has become. In a
  * user namespace that is the owner of the outermost one, unless that is root: a user who may use many ids there has one
@@ -23,7 +24,7 @@
 enum ring_room {
 	RING_ALL,
 	RING_SHORT,		/* programs with ARGV_SHORT bytes of their arguments */
-	RING_ENDS,		/* ends of programs: three quarters of the ring are in use */
+	RING_ENDS,		/* ends of programs: it has twice as much as is free, or 13/16 of the ring are in use */
 	RING_NONE,		/* nothing: the last eighth is for users below their share */
 };
 
@@ -160,11 +161,11 @@ user_follow(struct proc *p, struct task_struct *untrusted)
 		}						\
 	} while (0)
 
-/* Returns whether shares of the ring hold for a record of p: it is used by more than that, so that it may get full. */
+/* Returns whether shares of the ring hold for a record of p: an eighth of it is in use. */
 static __always_inline bool
 ring_is_scarce(const struct proc *p)
 {
-	return p->user && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wake_at;
+	return p->user && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= wake_at / 2;
 }
 
 #endif

@@ -207,7 +207,7 @@ extern u64 retake_ns;		/* number of the first pass of this load's last retake, s
 
 /* Set between open and load. */
 extern const volatile u32 ncpu;			/* possible CPUs */
-extern const volatile u64 wake_at;		/* queued bytes that justify a wakeup; from then on users have shares */
+extern const volatile u64 wake_at;		/* queued bytes that justify a wakeup: a quarter of the ring */
 extern const volatile u32 procs_max;		/* entries for which procs has room */
 extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit has it as an argument */
 extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users of a host have shares of the processes that are followed at once, and of the ring: a user who needs less than a share
+loses nothing, whatever two others do, and each share is given back exactly."""
+import collections
+import ctypes
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import harness
+from agent import AgentTest
+from harness import losses, read_lake
+from load import own, own_folder
+
+GREEDY, OTHER, MODEST = 64001, 64002, 64003  # users that own nothing
+MAX = 2048  # processes
+USERS = 4096  # bpf/user.h
+CLONE_NEWUSER = 0x10000000
+
+# PROGRAM NAME N BYTES: runs so many programs, one after the other, with an argument of BYTES in each.
+RUNS = """
+import os, sys
+program, name, n, size = sys.argv[1:]
+for i in range(int(n)):
+    pid = os.posix_spawn(program, ["true", name, str(i), "x" * int(size)], {})
+    os.waitpid(pid, 0)
+"""
+
+
+def share_of(uid):
+    return dict(user=uid, group=uid, extra_groups=())
+
+
+class Shares(AgentTest):
+    def runs(self, uid, name, n, size=0):
+        p = subprocess.Popen(["/usr/bin/python3", "-c", RUNS, own("true"), name, str(n), str(size)], cwd="/", **share_of(uid))
+        self.addCleanup(p.kill)
+        return p
+
+    def sleepers(self, uid, mark, n):
+        """All exist at once, until end()."""
+        program = own_folder() + "sleepers"
+        if not os.path.exists(program):
+            shutil.copy(harness.built("sleepers"), program)
+        p = subprocess.Popen([program, mark, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/",
+                             **share_of(uid))
+        self.addCleanup(p.kill)
+        self.assertEqual("ready\n", p.stdout.readline())
+        return p
+
+    def end(self, p):
+        p.communicate(timeout=60 * harness.PATIENCE)
+        self.assertEqual(0, p.returncode)
+
+    def entries(self, a, uid):
+        """How many entries count for a user."""
+        (users,) = glob.glob(a.pins + "/*/maps/users")
+        key = [str(b) for b in (uid % USERS).to_bytes(4, sys.byteorder)]
+        done = subprocess.run(["bpftool", "-j", "map", "lookup", "pinned", users, "key", *key], stdout=subprocess.PIPE,
+                              text=True, check=True)
+        value = bytes(int(b, 16) for b in json.loads(done.stdout)["value"])
+        return int.from_bytes(value[4:8], sys.byteorder)
+
+    def lost_of(self, topics):
+        """{uid: its element of the last Agent record}"""
+        last = max(topics["sluice.agent"], key=lambda r: r["seq"])
+        return {x["uid"]: x for x in last["lost_by_user"]}
+
+    def ends(self, topics, uid, name):
+        """{arguments after the name: how many ENDs}"""
+        return collections.Counter((r["argv"] or [])[2] for r in topics["sluice.program"] if r["phase"] == "END" and
+                                   r["uid"] == uid and (r["argv"] or [])[1:2] == [name])
+
+    def test_a_user_below_its_share_of_the_processes_is_not_refused(self):
+        a = self.agent(probes={"max_processes": MAX}).start()
+        greedy = [self.sleepers(uid, "greedy", MAX) for uid in (GREEDY, OTHER)]
+        held = {uid: self.entries(a, uid) for uid in (GREEDY, OTHER)}
+        modest = self.sleepers(MODEST, "idle", 50)
+        self.assertEqual(0, self.runs(MODEST, "modest", 80).wait())
+        self.end(modest)
+        for p in greedy:
+            self.end(p)
+        a.settle()
+        a.wait(lambda: not any(self.entries(a, uid) for uid in (GREEDY, OTHER, MODEST)), what="shares that are given back")
+        self.assertEqual(0, a.stop(), a.log_text())
+        topics = read_lake(a.lake)
+        sleepers = {r["argv"][2] for r in topics["sluice.program"] if r["uid"] == MODEST and r["phase"] == "END" and
+                    (r["argv"] or [])[:2] == ["sleeper", "idle"]}
+        self.assertEqual({str(i) for i in range(50)}, sleepers)
+        self.assertEqual({str(i): 1 for i in range(80)}, self.ends(topics, MODEST, "modest"))
+        # The first one had half of what the host left, the second half of the rest.
+        self.assertTrue(MAX / 3 < held[GREEDY] <= MAX / 2, held)
+        self.assertTrue(MAX / 6 < held[OTHER] <= MAX / 4, held)
+        lost = self.lost_of(topics)
+        self.assertNotIn(MODEST, lost)
+        for uid in (GREEDY, OTHER):
+            self.assertGreater(lost[uid]["refused"], 0)
+        refused = sum(n for _, reason, n in losses(topics) if reason == "map_full")
+        self.assertEqual(refused, sum(x["refused"] for x in lost.values()))
+
+    def test_shares_are_exact_across_agents(self):
+        a = self.agent(probes={"max_processes": MAX}).start()
+        some, more = self.sleepers(GREEDY, "some", 70), self.sleepers(GREEDY, "more", 30)
+        self.assertEqual(102, self.entries(a, GREEDY))  # with both that started them
+        a.kill9()
+        self.end(some)  # the programs of the one that was killed are attached, and give back what they took
+        a.start()
+        a.wait(lambda: self.entries(a, GREEDY) == 31, what="the share of those that run")
+        self.end(more)
+        a.settle()
+        a.wait(lambda: self.entries(a, GREEDY) == 0, what="the share of none")
+
+    def test_ids_of_a_user_namespace_are_of_its_owner(self):
+        a = self.agent(probes={"max_processes": MAX}).start()
+        made, mapped = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.setgroups([])
+                os.setresgid(GREEDY, GREEDY, GREEDY)
+                os.setresuid(GREEDY, GREEDY, GREEDY)
+                libc = ctypes.CDLL(None)
+                os.write(made[1], b"1" if libc.unshare(CLONE_NEWUSER) == 0 else b"0")
+                os.read(mapped[0], 1)
+                os.setresuid(7, 7, 7)
+                os.execv("/bin/sleep", ["sleep", "60"])
+            finally:
+                os._exit(1)
+        self.addCleanup(lambda: (os.kill(pid, signal.SIGKILL), os.waitpid(pid, 0)))
+        if os.read(made[0], 1) != b"1":
+            self.skipTest("this kernel makes no user namespaces")
+        with open(f"/proc/{pid}/uid_map", "w") as f:
+            f.write("0 100000 1000\n")
+        os.write(mapped[1], b"1")
+        a.wait(lambda: open(f"/proc/{pid}/comm").read() == "sleep\n", what="the exec")
+        self.assertEqual((1, 0), (self.entries(a, GREEDY), self.entries(a, 100007)))
+
+    def test_a_user_below_its_share_of_the_ring_loses_nothing(self):
+        """While no agent reads: the ring has room for a part of what two users write, and for all of the third."""
+        a = self.agent(probes={"ring": "2MiB"}).start()
+        a.signal(signal.SIGSTOP)
+        greedy = [self.runs(uid, "greedy", 700, 31000) for uid in (GREEDY, OTHER)]
+        self.assertEqual([0, 0], [p.wait() for p in greedy])
+        self.assertEqual(0, self.runs(MODEST, "modest", 50, 200).wait())
+        a.signal(signal.SIGCONT)
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        topics = read_lake(a.lake)
+        self.assertEqual({str(i): 1 for i in range(50)}, self.ends(topics, MODEST, "modest"))
+        lost = self.lost_of(topics)
+        self.assertNotIn(MODEST, lost)
+        for uid in (GREEDY, OTHER):
+            self.assertGreater(lost[uid]["cut"], 0)
+            self.assertGreater(lost[uid]["lost"], 0)
+        all_lost = collections.Counter()
+        for place, reason, n in losses(topics):
+            all_lost[place, reason] += n
+        self.assertEqual(all_lost["on_exec", "ring_full"] + all_lost["on_free", "ring_full"],
+                         sum(x["lost"] for x in lost.values()))
+        self.assertEqual(all_lost["on_exec", "cut"], sum(x["cut"] for x in lost.values()))
+        self.assertGreater(all_lost["on_exec", "ring_full"], all_lost["on_free", "ring_full"])  # ends are lost last
+
+    def test_beside_a_flood_a_third_user_loses_nothing_and_the_flood_has_its_ends(self):
+        a = self.agent().start()
+        greedy = [self.runs(uid, "greedy", 1500, 31000) for uid in (GREEDY, OTHER)]
+        self.assertEqual(0, self.runs(MODEST, "modest", 300).wait())
+        self.assertEqual([0, 0], [p.wait() for p in greedy])
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        topics = read_lake(a.lake)
+        self.assertEqual({str(i): 1 for i in range(300)}, self.ends(topics, MODEST, "modest"))
+        self.assertNotIn(MODEST, self.lost_of(topics))
+        self.assertEqual(0, sum(n for place, reason, n in losses(topics) if (place, reason) == ("on_free", "ring_full")))
+        # A program has its END without a name if its exec did not fit, and without arguments if the agent had no memory for them.
+        ends = collections.Counter(r["ppid"] for r in topics["sluice.program"] if r["phase"] == "END")
+        self.assertEqual([1500, 1500], [ends[p.pid] for p in greedy], self.lost_of(topics))
+
+
+if __name__ == "__main__":
+    harness.main()
