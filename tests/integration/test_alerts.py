@@ -26,6 +26,9 @@ CASES = {
     "SluiceAgentAway": (
         {f"up{{{AT}}}": "1x4 0x20"}, (9, 10),
         {f"up{{{AT}}}": "1x4 0x3 1x20", 'up{job="node",instance="a"}': "0x30"}),
+    "SluiceMetricsTaken": (
+        {f"sluice_metrics_up{{{AT}}}": "1x4 0x20"}, (5, 6),
+        {f"sluice_metrics_up{{{AT}}}": "1x9 0 1x20"}),
     "SluiceNotDelivering": (
         {f"sluice_ready{{{AT}}}": "1x4 0x20"}, (14, 15),
         {f"sluice_ready{{{AT}}}": "0x9 1x20"}),
