@@ -97,7 +97,7 @@ an_error_contains_its_hint(void **state)
 		{ "0.5B", "'0.5B' is not a whole number of bytes: use a smaller unit" },
 		{ "16777216TiB", "'16777216TiB' is too large" },
 		{ "10s", "'10s' has no such unit: it is one of B, KiB, MiB, GiB, TiB" },
-		{ "1\n2", "'1?2' has no such unit: it is one of B, KiB, MiB, GiB, TiB" },
+		{ "1\n2", "'1\\n2' has no such unit: it is one of B, KiB, MiB, GiB, TiB" },
 	};
 	char why[256];
 	uint64_t value = 7;
