@@ -266,9 +266,9 @@ rules_ask_for_the_image(void **state)
 	(void)state;
 	teardown(state);
 	host_with_rules("exclude:\n"
-	    "  - {name: noise, exe: grep, image: 'noise:*'}\n"
-	    "  - {name: below noise, exe: cut, parent: {image: 'noise:*'}}\n"
-	    "  - {name: elsewhere, exe: tr, not: {image: 'noise:*'}}\n");
+	    "  - {name: noise, trust: any, exe: grep, image: 'noise:*'}\n"
+	    "  - {name: below noise, trust: any, exe: cut, parent: {image: 'noise:*'}}\n"
+	    "  - {name: elsewhere, trust: any, exe: tr, not: {image: 'noise:*'}}\n");
 	first = runs(NULL, GROUP_A, "grep x");
 	assert_int_equal(records_of(&first), 1);	/* no answer yet */
 	correlator_name_container(w.c, A, "n", "noise:7");
@@ -300,8 +300,8 @@ images_by_arguments_are_asked_for_too(void **state)
 	(void)state;
 	teardown(state);
 	host_with_rules("exclude:\n"
-	    "  - {name: mine, exe: grep, image: /images/*.sif}\n"
-	    "  - {name: replaced, exe: cut, parent: {image: /images/*.sif}}\n");
+	    "  - {name: mine, trust: any, exe: grep, image: /images/*.sif}\n"
+	    "  - {name: replaced, trust: any, exe: cut, parent: {image: /images/*.sif}}\n");
 	starter = forks(&w, NULL);
 	starter.context.cgroup_v2 = GROUP_NONE;
 	starter.execed = true;
