@@ -216,6 +216,10 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	mm = k->mm;
 	READ_POINTER(fs, k->untrusted->fs);
 	if (READ_NOW(s->ring_room) >= RING_ENDS) {	/* only what was replaced is of interest */
+		if (flags & EVENT_REPLACED && READ_NOW(s->ring_room) == RING_ENDS) {
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
+			USER_COUNT(p->user, p->user_uid, cut, 1);
+		}
 		flags |= EVENT_EXE_CUT | EVENT_CWD_CUT | EVENT_ARGV_CUT;
 	} else if (mm && fs) {
 		exe = mm->exe_file;

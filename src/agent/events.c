@@ -16,6 +16,7 @@
 
 #define DRAIN_RECORDS 32
 #define COMMIT_BYTES (1u << 20)		/* of the ring; what comes after a commit waits for the next fdatasync */
+#define COMMIT_PART 8			/* but no more than one part in so many, since only then the kernel side has it back */
 /*
  * Then the event loop has a turn, whatever is left. With a fifth of it, the passes that `ctl settle` asks for took half
  * of the loop's time, and the ring overflowed when 50,000 processes ended at once.
@@ -228,10 +229,11 @@ on_ring_record(const void *data, size_t len, void *arg)
 bool
 agent_drain(struct agent *a)
 {
-	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + DRAIN_NS;
+	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + DRAIN_NS, step = probes_ring_bytes(a->probes) / COMMIT_PART;
 	bool is_over;
 	size_t n;
 
+	step = step < COMMIT_BYTES ? step : COMMIT_BYTES;
 	a->counts.drains++;
 	do {
 		uint64_t begin = ring_position(a->ring);
@@ -239,7 +241,7 @@ agent_drain(struct agent *a)
 		do {
 			n = ring_drain(a->ring, on_ring_record, a, DRAIN_RECORDS);
 			is_over = clock_ns(CLOCK_MONOTONIC) >= until_ns;
-		} while (n == DRAIN_RECORDS && !is_over && ring_position(a->ring) - begin < COMMIT_BYTES);
+		} while (n == DRAIN_RECORDS && !is_over && ring_position(a->ring) - begin < step);
 		lost_to_holes(a);
 		a->scope->commit(a);
 	} while (n == DRAIN_RECORDS && !is_over);
