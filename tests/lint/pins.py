@@ -24,11 +24,11 @@ PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.!+]+)(?: --hash=sha256:[0-9a-f]
 WANTED = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^]]*\])?==([\w.!+]+)$")
 DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 COMMIT = re.compile(r"@[0-9a-f]{40}$")
-INSTALLS = re.compile(r"\bpip3? (?:-\S+ )*(?:install|sync)\b")
+INSTALLS = re.compile(r"\bpip3? (?:-\S+ )*(?:install|sync|download)\b")
 # In a program words are an item each; a sentence that tells people what to install is no call.
-CALLS = re.compile(r"""["']pip3?["'],(?: *["']-[^"']*["'],)* *["'](?:install|sync)["']""")
+CALLS = re.compile(r"""["']pip3?["'],(?: *["']-[^"']*["'],)* *["'](?:install|sync|download)["']""")
 DEMANDS = re.compile(r"--require-(?:build-)?hashes\b")
-FETCHES = re.compile(r"\b(?:curl|wget)\s[^|;&]*\bhttps?://(?!localhost|127\.)|\bpip3? (?:-\S+ )*download\b|\bmvn\s|MAVEN_GET\b|"
+FETCHES = re.compile(r"\b(?:curl|wget)\s[^|;&]*\bhttps?://(?!localhost|127\.)|\bmvn\s|MAVEN_GET\b|"
                      r"\bapt-get\s[^|;&]*\bsource\b|\bgit clone\b|\b(?:npm|cargo|go) (?:install|get|ci)\b|\burlretrieve\(|"
                      r"\bFetchContent_Declare\b|\bExternalProject_Add\b|\bfile\(DOWNLOAD\b|^ADD\s+https?://")
 
@@ -113,7 +113,7 @@ def fetching(path, text):
     installs = CALLS if path.endswith(".py") else INSTALLS
     for number, line in lines(text):
         if installs.search(line) and not DEMANDS.search(line):
-            yield f"{path}:{number}: installs Python packages without --require-hashes"
+            yield f"{path}:{number}: fetches Python packages without --require-hashes"
         if FETCHES.search(line) and "sha256" not in text:
             yield f"{path}:{number}: fetches what it compares with no sha256"
 

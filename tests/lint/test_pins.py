@@ -53,14 +53,14 @@ class Pins(unittest.TestCase):
         self.assertEqual(["ci.yml:1: the action a/b@v1"], self.found("ci.yml", "- uses: a/b@v1\n"))
 
     def test_python_packages_are_installed_by_checksum(self):
-        for line in ("pip install x", "uv pip install --quiet \\\n  -r r.txt", "pip3 -q install x", '"$uv/bin/uv" pip sync r.txt'):
-            self.assertEqual(["a:2: installs Python packages"], self.found("a", "#!/bin/sh\n" + line + "\n"), line)
+        for line in ("pip install x", "pip download x", "uv pip install --quiet \\\n  -r r.txt", "pip3 -q install x", '"$uv/bin/uv" pip sync r.txt'):
+            self.assertEqual(["a:2: fetches Python packages"], self.found("a", "#!/bin/sh\n" + line + "\n"), line)
         self.assertEqual([], self.found("a", "#!/bin/sh\npip install --quiet \\\n  --require-hashes -r r.txt  # pip install x\n"))
-        self.assertEqual(["a.py:1: installs Python packages"], self.found("a.py", 'run([python, "-m", "pip", "-q", "install", "x"])\n'))
+        self.assertEqual(["a.py:1: fetches Python packages"], self.found("a.py", 'run([python, "-m", "pip", "-q", "install", "x"])\n'))
         self.assertEqual([], self.found("a.py", 'sys.exit("it is missing: pip install x")\n'))
 
     def test_what_is_fetched_is_compared(self):
-        for line in ("curl -sS -o x https://h/x", "wget https://h/x", "mvn -q dependency:get", "pip download x", "git clone x",
+        for line in ("curl -sS -o x https://h/x", "wget https://h/x", "mvn -q dependency:get", "git clone x",
                      "npm ci", "apt-get -q source x"):
             self.assertEqual(["a:2: fetches what it"], self.found("a", f"#!/bin/sh\n{line}\n"), line)
             self.assertEqual([], self.found("a", f'#!/bin/sh\n{line}\necho "{SUM}  x" | sha256sum --check\n'), line)
