@@ -247,7 +247,7 @@ find_block(struct slice t, size_t i, const struct shape *s, struct secret_ranges
 		secret_ranges_add(ranges, i, t.len);
 		return t.len;
 	}
-	if (i < 11 || memcmp(t.p + i - 11, "-----", 5) != 0)
+	if (i < 10 || memcmp(t.p + i - 10, "-----", 5) != 0)
 		return 0;
 	while (line < t.len && line - i < BLOCK_LINE_MAX && t.p[line] != '-')
 		line++;

@@ -180,6 +180,19 @@ read_letter(const struct place *at, char letter, struct slice word)
 		add(at, word);
 }
 
+/* Reads what follows -H in the same word, with or without quotes: -HX-Token:x, -H'Token:x'. */
+static void
+read_attached_header(const struct place *at, struct slice header)
+{
+	char quote = header.p[0];
+
+	if (quote == '\'' || quote == '"') {
+		header.p++;
+		header.len -= header.p[header.len - 2] == quote ? 2 : 1;
+	}
+	patterns_find_header(at->whole, header, at->ranges);
+}
+
 /* Reads an option that is a word of its own. */
 static void
 read_option(struct words *w, const struct place *at, struct slice word)
@@ -195,6 +208,8 @@ read_option(struct words *w, const struct place *at, struct slice word)
 	if (w->is_shell && word.len > 1 && word.p[1] != '-' && word.p[word.len - 1] == 'c')
 		w->expects_script = true;
 	w->expects_header = slice_equals(word, "-H") || slice_equals(word, "--header");
+	if (at->has_names && word.len > 4 && memcmp(word.p, "-H", 2) == 0)
+		read_attached_header(at, (struct slice){ word.p + 2, word.len - 2 });
 	if (at->has_names && is_stdin_option(word))
 		w->client.has_secret_input = true;
 }

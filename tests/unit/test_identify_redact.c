@@ -145,6 +145,8 @@ static const struct expectation secrets[] = {
 	{ { "x", "--auth=me:Zq7kVw2mXp9LtR4n" }, { "x", "--auth=***" } },
 	{ { "x", "the password is Zq7kVw2mXp9LtR4n" }, { "x", "the password is ***" } },
 	{ { "x", "-H", "X-My-Token:x" }, { "x", "-H", "X-My-Token:***" } },
+	{ { "sh", "-c", "curl -H'Token:x' h" }, { "sh", "-c", "curl -H'Token:***' h" } },
+	{ { "curl", "-HToken:x", "h" }, { "curl", "-HToken:***", "h" } },
 	/* blocks of keys: only what is between their lines */
 	{ { "x", "a -----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- b" },
 	    { "x", "a -----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY----- b" } },
