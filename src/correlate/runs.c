@@ -279,12 +279,6 @@ runs_sum_live(struct correlator *c)
 	}
 }
 
-bool
-run_is_idle(const struct run *r)
-{
-	return r->work.live == 0 && (r->root.pid == 0 || r->root_ended);
-}
-
 /* Returns true if the run has been idle long enough to be over. */
 static bool
 is_quiet(const struct run *r, uint64_t now_ns)

@@ -94,7 +94,11 @@ void run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t
 /* Records the end of the run's driver. status: its wait(2) status; NULL: unknown. */
 void run_root_ended(struct correlator *c, struct run *r, const int32_t *status);
 /* Returns true if neither the run's driver nor any other program of it runs. */
-bool run_is_idle(const struct run *r);
+static inline bool
+run_is_idle(const struct run *r)
+{
+	return r->work.live == 0 && (r->root.pid == 0 || r->root_ended);
+}
 /* Emits the END of runs that are over, a LIVE record of the others if live, and frees unused runs. */
 void runs_tick(struct correlator *c, uint64_t now_ns, bool live);
 /* Sums the live programs of runs and tasks: before LIVE records, and before END records while programs still run. */
