@@ -57,17 +57,20 @@ is_adopted(struct task_struct *parent)
 	return adopt_tgid && (u32)parent->tgid == adopt_tgid;
 }
 
-/*
- * Decides whether to follow a process whose parent is not followed, or had no room for an entry. The agent's readers
- * are its children, but forked by its nursery (CLONE_PARENT).
- */
+/* Decides whether to follow a process whose parent is not followed, or had no room for an entry. */
 static __always_inline bool
 is_wanted(struct task_struct *parent, struct task_struct *child)
 {
 	if (is_adopted(parent))
 		return true;
-	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid &&
-	    (u32)child->real_parent->tgid != own_tgid;
+	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid;
+}
+
+/* A reader of the agent: its child, but its nursery forks it (CLONE_PARENT). */
+static __always_inline bool
+is_reader(struct task_struct *parent, struct task_struct *child)
+{
+	return (u32)child->real_parent->tgid == own_tgid && (u32)parent->tgid != own_tgid;
 }
 
 /* Makes the entry of a process. up: its parent's entry, NULL: unknown. Returns false if it made none. */
@@ -228,7 +231,7 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 		return 0;
 	}
 	up = proc_of(parent);
-	if (up || is_wanted(parent, child))
+	if (up || (is_wanted(parent, child) && !is_reader(parent, child)))
 		enter(child, up, child->self_exec_id);
 	return 0;
 }
