@@ -74,7 +74,7 @@ judgement_begin(struct correlator *c, struct judgement *j, uint32_t uid, uint64_
 	struct user *u = user_use(c, uid);
 
 	grow(&c->all_steps, ALL_STEPS, now_ns);
-	j->uid = uid;
+	j->user = u;
 	j->allowed = c->all_steps.left < RULES_STEPS ? c->all_steps.left : RULES_STEPS;
 	if (u != NULL) {
 		grow(&u->steps, USER_STEPS, now_ns);
@@ -90,13 +90,12 @@ void
 judgement_end(struct correlator *c, struct judgement *j)
 {
 	uint64_t used = j->allowed - j->steps.left;
-	struct user *u = user_use(c, j->uid);
 
 	if (steps_end(&j->steps))
 		judgement_gave_up(c);
 	take(&c->all_steps, used);
-	if (u != NULL)
-		take(&u->steps, used);
+	if (j->user != NULL)
+		take(&j->user->steps, used);
 }
 
 void

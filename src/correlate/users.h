@@ -37,7 +37,7 @@ struct user {
 struct judgement {
 	struct steps steps;
 	uint64_t allowed;
-	uint32_t uid;
+	struct user *user;		/* NULL: without memory */
 };
 
 /* Opens an account for what the rules may do over a program of this user. now_ns: CLOCK_BOOTTIME. */
