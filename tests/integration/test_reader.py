@@ -179,9 +179,8 @@ class Blocked(ReaderTest):
         self.titled(VICTIM)
         with self.blocked():
             a.wait(lambda: self.lost(a).get("read_hung"), 5, "a title that was not read")
-            n = self.programs_of_another_user(20)
-            for _ in range(3):
-                self.assert_answers_within(1, a)
+            self.assert_answers_within(1, a)
+            n = self.programs_of_another_user(3)  # an emulated guest has little time until the end of the block
         a.settle()
         self.assertEqual(0, a.stop())
         self.assert_whole(a, n)
