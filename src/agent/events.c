@@ -16,7 +16,7 @@
 
 #define DRAIN_RECORDS 32
 #define COMMIT_BYTES (1u << 20)		/* of the ring; what comes after a commit waits for the next fdatasync */
-#define COMMIT_PART 8			/* but no more than one part in so many, since only then the kernel side has it back */
+#define COMMIT_PART 8			/* but one part in so many at most: only then the kernel side has it back */
 /*
  * Then the event loop has a turn, whatever is left. With a fifth of it, the passes that `ctl settle` asks for took half
  * of the loop's time, and the ring overflowed when 50,000 processes ended at once.

@@ -533,28 +533,6 @@ probes_hurry(struct probes *p, bool on)
 	__atomic_store_n(&p->skel->data_shared->stale_ns, on ? STALE_HURRY_NS : STALE_NS, __ATOMIC_RELAXED);
 }
 
-uint64_t
-probes_gone(const struct probes *p)
-{
-	return __atomic_load_n(&p->skel->data_shared->removed, __ATOMIC_SEQ_CST);
-}
-
-uint64_t
-probes_followed(const struct probes *p)
-{
-	uint64_t gone = probes_gone(p);
-	uint64_t entered = __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST);
-
-	gone += __atomic_load_n(&p->skel->bss->snapshot_left_out, __ATOMIC_SEQ_CST);
-	return entered > gone ? entered - gone : 0;
-}
-
-uint64_t
-probes_refused(const struct probes *p)
-{
-	return __atomic_load_n(&p->skel->data_shared->refused, __ATOMIC_SEQ_CST);
-}
-
 uint32_t
 probes_max_processes(const struct probes *p)
 {

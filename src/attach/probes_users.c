@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The users of the host on the kernel side (bpf/share.h): their shares of the entries, and what was lost of them.
+ * The entries of followed processes: how many there are, whose they are (bpf/share.h), and what was lost of each user.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -93,6 +93,28 @@ probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
 	__atomic_fetch_add(&p->skel->data_shared->removed, 1, __ATOMIC_SEQ_CST);
 	if (u != NULL)
 		__atomic_fetch_sub(&u->entries, 1, __ATOMIC_RELAXED);
+}
+
+uint64_t
+probes_gone(const struct probes *p)
+{
+	return __atomic_load_n(&p->skel->data_shared->removed, __ATOMIC_SEQ_CST);
+}
+
+uint64_t
+probes_followed(const struct probes *p)
+{
+	uint64_t gone = probes_gone(p);
+	uint64_t entered = __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST);
+
+	gone += __atomic_load_n(&p->skel->bss->snapshot_left_out, __ATOMIC_SEQ_CST);
+	return entered > gone ? entered - gone : 0;
+}
+
+uint64_t
+probes_refused(const struct probes *p)
+{
+	return __atomic_load_n(&p->skel->data_shared->refused, __ATOMIC_SEQ_CST);
 }
 
 /* Returns how many entries are free. */

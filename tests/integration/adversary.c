@@ -223,7 +223,8 @@ asks(int port)
 
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-		if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 && write(fd, request, sizeof(request) - 1) > 0) {
+		if (connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0 &&
+		    write(fd, request, sizeof(request) - 1) > 0) {
 			while (read(fd, answer, sizeof(answer)) > 0)
 				continue;
 			n++;
