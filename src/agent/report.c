@@ -86,7 +86,11 @@ agent_losses(const struct agent *a, struct loss_list *to)
 	losses_add(to, "correlate", "end_unseen", totals.lost_ends);
 	losses_add(to, "correlate", "note_refused", a->counts.refused_entries);
 	losses_add(to, "correlate", "too_many_processes", totals.refused);
+	losses_add(to, "correlate", "too_many_runs", totals.runs_refused);
+	losses_add(to, "correlate", "too_many_tasks", totals.tasks_refused);
+	losses_add(to, "correlate", "too_many_facts", totals.facts_refused);
 	losses_add(to, "correlate", "text_over_budget", totals.texts_cut);
+	losses_add(to, "correlate", "text_over_share", totals.texts_trimmed);
 	losses_add(to, "correlate", "too_many_findings", totals.findings_left_out);
 	losses_add(to, "correlate", "too_many_failures", totals.failures_left_out);
 	losses_add(to, "correlate", "rules_gave_up", totals.rules_gave_up);

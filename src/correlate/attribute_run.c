@@ -63,9 +63,9 @@ key_add_user(char key[KEY_SIZE], uint32_t uid)
 		snprintf(key + len, KEY_SIZE - len, "\nuid %" PRIu32, uid);
 }
 
-/* Finds or makes the run of this key. If *is_new is true, the caller fills it in. */
+/* Finds or makes the run of this key, of p's user. If *is_new is true, the caller fills it in. */
 static struct run *
-run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_new)
+run_by_key(struct correlator *c, const struct process *p, const char *engine, const char *key, bool *is_new)
 {
 	char id[UUID_STR_LEN];
 	struct run *r;
@@ -73,7 +73,7 @@ run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_n
 	run_id(id, engine, key);
 	r = run_find(c, id);
 	*is_new = r == NULL;
-	return r != NULL ? r : run_get(c, id);
+	return r != NULL ? r : run_get(c, id, owner_of(user_of(p)));
 }
 
 /*
@@ -107,7 +107,7 @@ run_of_job(struct correlator *c, struct process *p)
 	    placement->job);
 	if (placement->scheduler_witness != WITNESS_SYSTEM)
 		key_add_user(key, placement->claimed_by);
-	r = run_by_key(c, placement->scheduler, key, &is_new);
+	r = run_by_key(c, p, placement->scheduler, key, &is_new);
 	if (r == NULL)
 		return NULL;
 	if (is_new) {
@@ -144,7 +144,7 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 		snprintf(key, sizeof(key), "%s\n%s\n%u\n%llu", c->options.host_id != NULL ? c->options.host_id : "",
 		    c->options.boot_id, p->self.pid, (unsigned long long)p->id.start_ns);
 	}
-	r = run_by_key(c, v->engine, key, &is_new);
+	r = run_by_key(c, p, v->engine, key, &is_new);
 	if (r != NULL && (is_new || process_is(p, &r->root)))
 		run_set_root(c, r, &p->id);	/* again, if it was discovered after a time without an agent */
 	if (r == NULL || !is_new)
@@ -188,7 +188,7 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 	snprintf(key, sizeof(key), "%s\n%s", v->run_key[0] != '\0' ? "key" : "root",
 	    v->run_key[0] != '\0' ? v->run_key : v->root);
 	key_add_user(key, user_of(p));
-	r = run_by_key(c, v->engine, key, &is_new);
+	r = run_by_key(c, p, v->engine, key, &is_new);
 	if (r != NULL && is_new) {
 		run_set_origin(c, r, v->engine, v->strength, v->source, v->confidence / 2);
 		run_learn(c, r, &(struct run_names){ .pipeline = v->pipeline, .name = v->run_name,

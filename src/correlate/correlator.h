@@ -282,7 +282,11 @@ struct run_totals {
 	uint64_t excluded;	/* programs that rules excluded here, not in the kernel */
 	uint64_t lost_events;
 	uint64_t lost_ends;	/* programs that disappeared without an end being seen; no lost event explains it */
-	uint64_t refused;	/* processes and runs above the limit of those known at once */
+	uint64_t refused;	/* processes above the limit of those known at once */
+	uint64_t runs_refused;	/* likewise, or above their user's share, as the next two */
+	uint64_t tasks_refused;
+	uint64_t facts_refused;
+	uint64_t texts_trimmed;	/* of programs whose user had used up the share of text */
 	uint64_t texts_cut;	/* of programs, runs and tasks, for parts of which their budget had no room */
 	uint64_t findings_left_out;	/* above the limits of findings.h */
 	uint64_t failures_left_out;	/* failed programs whose cause may be missing in findings */

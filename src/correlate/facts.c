@@ -83,11 +83,15 @@ fact_get(struct correlator *c, struct run *r, const char *key, size_t len)
 	struct fact *f = find(c, key, len);
 
 	if (f == NULL) {
-		if (len == 0 || HASH_COUNT(c->facts) >= FACTS_MAX || !text_budget_has(c, len, TEXT_BUDGET_BYTES))
+		if (len == 0 || !text_budget_has(c, len, TEXT_BUDGET_BYTES) ||
+		    !share_take(c, SHARE_FACTS, r->owner, HASH_COUNT(c->facts), FACTS_MAX))
 			return NULL;
 		f = calloc(1, sizeof(*f) + len);
-		if (f == NULL)
+		if (f == NULL) {
+			share_give_back(c, SHARE_FACTS, r->owner);
 			return NULL;
+		}
+		f->owner = r->owner;
 		text_budget_take(c, len);
 		memcpy(f->key, key, len);
 		f->len = len;
@@ -238,6 +242,7 @@ facts_forget(struct correlator *c, const struct run *r)
 		if (r != NULL && f->run != r)
 			continue;
 		HASH_DEL(c->facts, f);
+		share_give_back(c, SHARE_FACTS, f->owner);
 		text_budget_give_back(c, f->len);
 		free(f);
 	}

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "correlate/users.h"
+
 #define FACTS_MAX 100000
 
 struct correlator;
@@ -18,6 +20,7 @@ struct run;
 struct fact {
 	UT_hash_handle hh;
 	struct run *run;
+	owner_t owner;		/* whose share it is of */
 	uint32_t n;		/* a number, whose meaning its kind has */
 	size_t len;
 	char key[];

@@ -252,6 +252,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	struct text *before;
 	struct program_key above;
 	struct judgement rules;
+	struct exec_event trimmed;
 	bool was_announced;
 
 	if (p != NULL && (p->is_over || (s->is_discovered && p->is_announced && p->self.index >= s->self.index)))
@@ -291,7 +292,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	process_exec(c, p, s, &above);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
 	judgement_begin(c, &rules, s->context.uid, s->time_ns);
-	process_set_text(c, p, shared_text_of(c, s, known, &candidate));
+	process_set_text(c, p, shared_text_of(c, users_trim(c, s, &trimmed), known, &candidate));
 	attribute_exec(c, p, attribute_parent(c, p), before, &candidate);
 	judgement_end(c, &rules);
 	program_text_unref(c, before);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/steps.h"
 #include "base/text.h"
 #include "correlate/process.h"
 #include "correlate/state.h"
@@ -17,7 +16,6 @@
 #include "identify/traceparent.h"
 
 #define VARIABLES_MAX 16
-#define REDACTION_STEPS 100000	/* for the patterns of the configuration over one program: some 2 ms */
 
 /* Returns len bytes as UTF-8 in the arena; NULL if it is full. */
 static const char *
@@ -54,11 +52,11 @@ put(char **at, const char *s)
 
 /* Adds the bytes of *s to *size, or leaves it out if the budget has no room for it beside *size bytes of its text. */
 static void
-keep_string(const struct correlator *c, const char **s, size_t *size, bool *is_cut)
+keep_string(const struct correlator *c, owner_t owner, const char **s, size_t *size, bool *is_cut)
 {
 	size_t all = size_of(*s);
 
-	if (!text_budget_has(c, *size + all, TEXT_BUDGET_BYTES)) {
+	if (!text_budget_has_for(c, owner, *size + all, TEXT_BUDGET_BYTES)) {
 		*is_cut = *is_cut || *s != NULL;
 		*s = NULL;
 	} else {
@@ -74,7 +72,7 @@ keep_variables(const struct correlator *c, struct text_parts *x, size_t *size, b
 
 	for (size_t i = 0; i < x->n_variables; i++)
 		all += size_of(x->variables[i].name) + size_of(x->variables[i].value);
-	if (!text_budget_has(c, *size + all, TEXT_BUDGET_BYTES)) {
+	if (!text_budget_has_for(c, x->owner, *size + all, TEXT_BUDGET_BYTES)) {
 		*is_cut = *is_cut || x->n_variables > 0;
 		x->n_variables = 0;
 	} else {
@@ -92,7 +90,7 @@ keep_argv(const struct correlator *c, struct text_parts *x, size_t *size, bool *
 		return;
 	for (size_t i = 0; i < x->argc; i++)
 		all += size_of(x->argv[i]);
-	if (!text_budget_has(c, *size + all, TEXT_ARGV_BYTES)) {
+	if (!text_budget_has_for(c, x->owner, *size + all, TEXT_ARGV_BYTES)) {
 		*is_cut = x->argv_truncated = true;
 		x->argv = NULL;
 	} else {
@@ -113,7 +111,7 @@ keep_budget(struct correlator *c, struct text_parts *x)
 	bool is_cut = false;
 
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-		keep_string(c, strings[i], &size, &is_cut);
+		keep_string(c, x->owner, strings[i], &size, &is_cut);
 	keep_variables(c, x, &size, &is_cut);
 	keep_argv(c, x, &size, &is_cut);
 	if (is_cut)
@@ -135,7 +133,7 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 	t = malloc(sizeof(*t) + size);
 	if (t == NULL)
 		return NULL;
-	*t = (struct text){ .refs = 1, .size = size, .tool_rule = x.tool_rule,
+	*t = (struct text){ .refs = 1, .size = size, .owner = x.owner, .tool_rule = x.tool_rule,
 		.is_tool = x.is_tool, .argv_truncated = x.argv_truncated };
 	at = t->block;		/* pointers first: the block is aligned for them */
 	if (x.argv != NULL) {
@@ -169,7 +167,7 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 	}
 	t->variables = variables;
 	t->n_variables = x.n_variables;
-	text_budget_take(c, size);
+	text_budget_take_for(c, x.owner, size);
 	return t;
 }
 
@@ -179,16 +177,6 @@ program_text_candidate(const struct text *t, struct candidate *ret)
 	*ret = (struct candidate){ .exe = t->exe, .comm = t->comm, .argv = t->argv,
 		.argc = t->argv != NULL ? t->argc : 0, .cwd = t->cwd, .words = t->words, .tool = t->tool,
 		.is_tool = t->is_tool };
-}
-
-void
-program_text_redact(struct correlator *c, const char **argv, size_t argc)
-{
-	struct steps steps;
-
-	steps_begin(&steps, REDACTION_STEPS);
-	redaction_apply(c->redaction, c->rules, argv, argc, &c->arena);
-	steps_end(&steps);	/* if it was spent, the rest was redacted unread */
 }
 
 struct text *
@@ -232,7 +220,7 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 	in.comm = comm;
 	/* Must precede everything that takes a name from an argument. */
 	if (argv != NULL)
-		program_text_redact(c, argv, argc);
+		redaction_apply(c->redaction, c->rules, argv, argc, a);
 	for (size_t i = 0; i < s->n_variables && n_variables < VARIABLES_MAX; i++) {
 		struct named_text *v = &variables[n_variables];
 
@@ -260,7 +248,8 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 			in.words = (struct candidate_words){ 0 };
 		argv = kept;
 	}
-	return program_text_of(c, &(struct text_parts){ .argv = argv, .argc = argc, .argv_truncated = is_cut,
+	return program_text_of(c, &(struct text_parts){ .owner = owner_of(s->context.uid),
+	    .argv = argv, .argc = argc, .argv_truncated = is_cut,
 	    .exe = exe, .comm = comm, .cwd = cwd, .tool = in.tool, .words = in.words,
 	    .trace_id = has_trace ? trace.trace_id : NULL, .span_id = has_trace ? trace.span_id : NULL,
 	    .variables = variables, .n_variables = n_variables, .tool_rule = kept_name(c, rule),
@@ -280,6 +269,6 @@ program_text_unref(struct correlator *c, struct text *t)
 {
 	if (t == NULL || --t->refs > 0)
 		return;
-	text_budget_give_back(c, t->size);
+	text_budget_give_back_for(c, t->owner, t->size);
 	free(t);
 }

@@ -16,6 +16,7 @@
 struct text {
 	unsigned refs;
 	size_t size;			/* bytes of the block, for the budget */
+	owner_t owner;			/* whose share of it they are */
 	struct process_id logged_by;	/* the process whose entry contains it ... */
 	uint32_t logged_in;		/* ... since this checkpoint; 0: none */
 	const char *exe;
@@ -39,6 +40,7 @@ struct text {
 
 /* The parts of a program's text. */
 struct text_parts {
+	owner_t owner;			/* whose share they are of; 0: of none */
 	const char *const *argv;	/* NULL unknown */
 	size_t argc;
 	bool argv_truncated;
@@ -64,8 +66,6 @@ void program_text_candidate(const struct text *t, struct candidate *ret);
  */
 struct text *program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known,
     struct candidate *ret);
-/* Redacts argv by redact_apply(), in bounded time. The texts are in c's arena, or stay the caller's. */
-void program_text_redact(struct correlator *c, const char **argv, size_t argc);
 /* Takes a reference and returns t, which may be NULL. */
 struct text *program_text_ref(struct text *t);
 void program_text_unref(struct correlator *c, struct text *t);	/* t may be NULL */

@@ -109,17 +109,20 @@ replay_run(struct correlator *c, struct wal_reader *r)
 {
 	struct run read = { 0 }, *run;
 	uint64_t flags = run_read(r, &read, 0);
+	int error;
 
 	if (wal_reader_done(r) < 0 || read.id[0] == '\0' ||
 	    (c->whole != NULL) != ((flags & WAL_BIT(RUN_IS_WHOLE)) != 0))
 		return -EBADMSG;
-	run = run_get(c, read.id);
+	run = run_get(c, read.id, 0);
 	if (run == NULL)
 		return -ENOMEM;
 	if (read.failing != FAILING_DUE)
 		drop_failure(c, &run->failure);
 	run->mark.logged_in = c->wal.checkpoint;
-	return run_keep(c, run, &read);
+	error = run_keep(c, run, &read);
+	run_restored(c, run);
+	return error;
 }
 
 static int

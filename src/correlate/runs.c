@@ -24,21 +24,33 @@
 #define RUN_KEPT_NS UINT64_C(60000000000)	/* after its end */
 
 struct run *
-run_get(struct correlator *c, const char *id)
+run_get(struct correlator *c, const char *id, owner_t owner)
 {
 	struct run *r = run_find(c, id);
 	size_t len = strlen(id);
 
 	if (r != NULL)
 		return r;
-	r = HASH_COUNT(c->runs) < RUNS_MAX && len < RUN_ID_SIZE ? calloc(1, sizeof(*r)) : NULL;
+	if (len >= RUN_ID_SIZE || !share_take(c, SHARE_RUNS, owner, HASH_COUNT(c->runs), RUNS_MAX))
+		return NULL;
+	r = calloc(1, sizeof(*r));
 	if (r == NULL) {
-		c->runs_refused++;
+		share_give_back(c, SHARE_RUNS, owner);
 		return NULL;
 	}
+	r->owner = owner;
 	memcpy(r->id, id, len + 1);
 	HASH_ADD_STR(c->runs, id, r);
 	return r;
+}
+
+void
+run_restored(struct correlator *c, struct run *r)
+{
+	if (r->owner != 0 || !r->uid.known || r->strength == STRENGTH_EXPLICIT)
+		return;
+	r->owner = owner_of((uint32_t)r->uid.value);
+	share_add(c, SHARE_RUNS, r->owner);
 }
 
 struct run *
@@ -74,6 +86,7 @@ run_free(struct correlator *c, struct run *r)
 	facts_forget(c, r);
 	finding_run_gone(c, r);
 	HASH_DEL(c->runs, r);
+	share_give_back(c, SHARE_RUNS, r->owner);
 	state_free_string(c, r->pipeline);
 	state_free_string(c, r->name);
 	state_free_string(c, r->command);
@@ -204,7 +217,7 @@ int
 run_open_whole(struct correlator *c)
 {
 	const struct correlator_options *o = &c->options;
-	struct run *r = run_get(c, o->run_id);
+	struct run *r = run_get(c, o->run_id, 0);
 
 	if (r == NULL)
 		return -ENOMEM;

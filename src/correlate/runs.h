@@ -20,6 +20,7 @@ struct process;
 struct run {
 	UT_hash_handle hh;
 	char id[RUN_ID_SIZE];		/* hash key */
+	owner_t owner;			/* whose share it is of, with its tasks and facts */
 	enum engine_strength strength;
 	const char *engine;		/* kept_name(), like source */
 	const char *source;
@@ -57,8 +58,10 @@ struct run {
 	struct mark mark;
 };
 
-/* Finds or makes a run; NULL if there is no room, which is counted. */
-struct run *run_get(struct correlator *c, const char *id);
+/* Finds or makes a run; NULL if there is no room for one of that owner, which is counted. */
+struct run *run_get(struct correlator *c, const char *id, owner_t owner);
+/* Makes a restored run, with its user, one of that user's share. */
+void run_restored(struct correlator *c, struct run *r);
 struct run *run_ref(struct run *r);				/* takes a reference */
 void run_release(struct correlator *c, struct run *r);		/* drops a reference; r may be NULL */
 void run_assign(struct correlator *c, struct process *p, struct run *r);	/* r NULL: none; drops p's task too */

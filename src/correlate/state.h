@@ -64,6 +64,12 @@ struct correlator {
 	uint64_t rules_gave_up;
 	struct user *users;		/* least recently used first */
 	struct allowance all_steps;	/* of the rules, for all users together */
+	struct allowance all_text;
+	uint64_t texts_trimmed;
+	struct {
+		uint32_t held[OWNERS];
+		uint64_t n_refused;
+	} shares[SHARES];
 	uint64_t minute;		/* in which findings_in_minute counts, for programs in no run */
 	uint32_t findings_in_minute;
 	struct row *rows;
@@ -78,6 +84,7 @@ struct correlator {
 	size_t gone_count;
 	struct arena arena;		/* text of the current event */
 	size_t text_bytes;		/* see text_budget.h */
+	uint32_t text_held[OWNERS];	/* of it, by the owner of programs */
 	uint64_t texts_cut;		/* texts that lack what the budget had no room for */
 	struct text *shared_texts[SHARED_TEXTS];	/* references; NULL: none */
 	struct {
@@ -98,7 +105,6 @@ struct correlator {
 	bool pass_with_usage;
 	struct summary_row *summary;	/* owned */
 	uint64_t refused;
-	uint64_t runs_refused;
 	struct wal wal;
 };
 

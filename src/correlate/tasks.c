@@ -57,10 +57,16 @@ task_set_id_key(struct correlator *c, struct task *t)
 struct task *
 task_new(struct correlator *c, struct run *r, uint64_t number)
 {
-	struct task *t = HASH_COUNT(c->tasks) < TASKS_MAX ? calloc(1, sizeof(*t)) : NULL;
+	struct task *t;
 
-	if (t == NULL)
+	if (!share_take(c, SHARE_TASKS, r->owner, HASH_COUNT(c->tasks), TASKS_MAX))
 		return NULL;
+	t = calloc(1, sizeof(*t));
+	if (t == NULL) {
+		share_give_back(c, SHARE_TASKS, r->owner);
+		return NULL;
+	}
+	t->owner = r->owner;
 	if (number > c->next_task)
 		c->next_task = number;
 	t->number = number;
@@ -87,6 +93,7 @@ task_free(struct correlator *c, struct task *t)
 		HASH_DELETE(by_id, c->tasks_by_id, t);
 	finding_task_gone(c, t);
 	HASH_DEL(c->tasks, t);
+	share_give_back(c, SHARE_TASKS, t->owner);
 	run_release(c, t->run);
 	free(t->id_key);
 	state_free_string(c, t->work_dir);

@@ -22,6 +22,7 @@ struct task {
 	uint64_t number;		/* hash key, a running number */
 	struct process_id root;		/* first process */
 	struct run *run;		/* a reference */
+	owner_t owner;			/* whose share it is of */
 	char *id_key;			/* owned: run NUL task_id; NULL: found through its processes only */
 	size_t id_key_len;
 	char task_id[ENGINE_NAME_SIZE];

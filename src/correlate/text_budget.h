@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "correlate/users.h"
+
 struct correlator;
 
 #define TEXT_BUDGET_BYTES (64u << 20)
@@ -23,6 +25,13 @@ bool text_budget_has(const struct correlator *c, size_t bytes, size_t limit);
 /* Takes bytes from the budget, also beyond it; the same number is given back once. */
 void text_budget_take(struct correlator *c, size_t bytes);
 void text_budget_give_back(struct correlator *c, size_t bytes);
+/*
+ * The same for text of a user's programs, who has a share: more of it fits only while the user has less than is free
+ * (users.h). owner 0: no user's.
+ */
+bool text_budget_has_for(const struct correlator *c, owner_t owner, size_t bytes, size_t limit);
+void text_budget_take_for(struct correlator *c, owner_t owner, size_t bytes);
+void text_budget_give_back_for(struct correlator *c, owner_t owner, size_t bytes);
 /* Counts a text of which something was left out. */
 void text_budget_count_cut(struct correlator *c);
 

@@ -18,6 +18,7 @@
 #include "correlate/users.h"
 #include "correlate/wal.h"
 #include "identify/engine.h"
+#include "identify/redact.h"
 
 uint64_t
 correlator_title_hash(const char *title, size_t len)
@@ -70,7 +71,8 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 		return;
 	text_escape(title, len, text, TEXT_ESCAPE_MAX(len), NULL);
 	argv[0] = text;
-	program_text_redact(c, argv, 1);
+	judgement_begin(c, &rules, p->context.uid, now_ns);
+	redaction_apply(c->redaction, c->rules, argv, 1, &c->arena);
 	/* Equal to argv[0]: these are the arguments that it was started with, not a title. */
 	if (p->text->argv == NULL || p->text->argc == 0 || strcmp(p->text->argv[0], argv[0]) != 0) {
 		program_candidate(c, p, &s);
@@ -82,10 +84,9 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 			program_candidate(c, parent, &up);
 			s.parent = &up;
 		}
-		judgement_begin(c, &rules, p->context.uid, now_ns);
 		attribute_title(c, p, parent, &s, now_ns);
-		judgement_end(c, &rules);
 	}
+	judgement_end(c, &rules);
 	wal_flush(c);
 	arena_wipe(&c->arena);
 }

@@ -5,12 +5,16 @@
 #include "correlate/users.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/text.h"
 #include "correlate/state.h"
 #include "identify/match.h"
+#include "model/event.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define SECONDS_KEPT 2			/* of use that a burst may have at once */
+#define NAME_KEPT 256			/* bytes of a path that any program has */
 
 /* Adds what has grown since it was used last. Events of several CPUs may come a little out of order. */
 static void
@@ -96,6 +100,103 @@ judgement_end(struct correlator *c, struct judgement *j)
 	take(&c->all_steps, used);
 	if (j->user != NULL)
 		take(&j->user->steps, used);
+}
+
+/* Returns whether the user's programs may have so many more bytes of text, and takes them. */
+static bool
+take_text(struct correlator *c, const struct exec_event *s, uint64_t n)
+{
+	struct user *u = user_use(c, s->context.uid);
+
+	if (u == NULL)
+		return true;
+	grow(&c->all_text, ALL_TEXT, s->time_ns);
+	grow(&u->text, USER_TEXT, s->time_ns);
+	if (n > u->text.left || n > c->all_text.left)
+		return false;
+	take(&u->text, n);
+	take(&c->all_text, n);
+	return true;
+}
+
+/* Returns the bytes that text takes in records. */
+static size_t
+size_as_text(const char *text, size_t len)
+{
+	return text_is_plain(text, len) ? len : TEXT_ESCAPE_MAX(len);
+}
+
+static size_t
+length_of(const char *text)
+{
+	return text != NULL ? size_as_text(text, strlen(text)) : 0;
+}
+
+/* Returns whether all text of the event fits into LEAST_TEXT, whatever its bytes are. */
+static bool
+is_short(const struct exec_event *s)
+{
+	size_t bytes = (s->exe != NULL ? strlen(s->exe) : 0) + (s->cwd != NULL ? strlen(s->cwd) : 0);
+
+	for (size_t i = 0; s->argv != NULL && i < s->argc && bytes <= LEAST_TEXT; i++)
+		bytes += s->argv_len[i] + 1;
+	return TEXT_ESCAPE_MAX(bytes) <= LEAST_TEXT;
+}
+
+const struct exec_event *
+users_trim(struct correlator *c, const struct exec_event *s, struct exec_event *ret)
+{
+	size_t all, kept;
+
+	/* The command of `sluice run` shares with no other. */
+	if (c->whole != NULL || is_short(s))
+		return s;
+	all = length_of(s->exe) + length_of(s->cwd);
+	for (size_t i = 0; s->argv != NULL && i < s->argc; i++)
+		all += size_as_text(s->argv[i], s->argv_len[i]) + 1;
+	if (all <= LEAST_TEXT || take_text(c, s, all - LEAST_TEXT))
+		return s;
+	c->texts_trimmed++;
+	*ret = *s;
+	if (length_of(s->exe) > NAME_KEPT)
+		ret->exe = NULL;
+	if (length_of(s->cwd) > NAME_KEPT)
+		ret->cwd = NULL;
+	kept = length_of(ret->exe) + length_of(ret->cwd);
+	ret->argc = 0;
+	for (; s->argv != NULL && ret->argc < s->argc; ret->argc++) {
+		kept += size_as_text(s->argv[ret->argc], s->argv_len[ret->argc]) + 1;
+		if (kept > LEAST_TEXT)
+			break;
+	}
+	ret->argv_truncated = s->argv_truncated || ret->argc < s->argc;
+	return ret;
+}
+
+bool
+share_take(struct correlator *c, enum share share, owner_t owner, size_t used, size_t most)
+{
+	if (used >= most ||
+	    (owner != 0 && !c->wal.is_replaying && c->shares[share].held[owner - 1] >= most - used)) {
+		c->shares[share].n_refused++;
+		return false;
+	}
+	share_add(c, share, owner);
+	return true;
+}
+
+void
+share_give_back(struct correlator *c, enum share share, owner_t owner)
+{
+	if (owner != 0)
+		c->shares[share].held[owner - 1]--;
+}
+
+void
+share_add(struct correlator *c, enum share share, owner_t owner)
+{
+	if (owner != 0)
+		c->shares[share].held[owner - 1]++;
 }
 
 void

@@ -2,8 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0
  * users: what each user's programs cost the agent, so that none burdens it at the expense of others.
  *
- * The rules may do RULES_STEPS over a program, and USER_STEPS a second over all programs of a user, ALL_STEPS over all
- * programs together. Once that is used up a program has LEAST_STEPS, which is several times what a usual one needs.
+ * Redaction and the rules may do RULES_STEPS over a program, and USER_STEPS a second over all programs of a user,
+ * ALL_STEPS over all programs together. Once that is used up a program has LEAST_STEPS, which is several times what a
+ * usual one needs.
+ *
+ * Tables of the correlator are shared as the kernel side shares its own (bpf/share.h): a user may have another entry
+ * while having fewer than are free. One user alone gets half of a table, two get a third each, and so on; and there is
+ * room for each user who has less.
  */
 #ifndef SLUICE_CORRELATE_USERS_H
 #define SLUICE_CORRELATE_USERS_H
@@ -19,7 +24,24 @@
 #define ALL_STEPS (3 * USER_STEPS)
 #define LEAST_STEPS 3000
 
+#define LEAST_TEXT 1024			/* bytes of its names and arguments that each program has */
+#define USER_TEXT (UINT64_C(1) << 19)	/* beyond that, a second */
+#define ALL_TEXT (4 * USER_TEXT)
+
+#define OWNERS 4096			/* users whose ids are equal modulo this have one share together */
+
+enum share {
+	SHARE_RUNS,
+	SHARE_TASKS,
+	SHARE_FACTS,
+	SHARES,
+};
+
+/* Whose share an entry is of; 0: of none. */
+typedef uint16_t owner_t;
+
 struct correlator;
+struct exec_event;
 
 /* What may be used, and grows as time passes, up to that of two seconds. */
 struct allowance {
@@ -31,6 +53,7 @@ struct user {
 	UT_hash_handle hh;		/* least recently used first */
 	uint32_t uid;
 	struct allowance steps;
+	struct allowance text;
 };
 
 /* What the rules do over one thing of a user. */
@@ -46,6 +69,25 @@ void judgement_begin(struct correlator *c, struct judgement *j, uint32_t uid, ui
 void judgement_end(struct correlator *c, struct judgement *j);
 /* Counts that the rules gave up, with an account of the caller's. */
 void judgement_gave_up(struct correlator *c);
+/*
+ * Returns s; or, if the user's programs have used up their text, ret: a copy of it that lacks long names and the
+ * arguments beyond LEAST_TEXT, which is counted.
+ */
+const struct exec_event *users_trim(struct correlator *c, const struct exec_event *s, struct exec_event *ret);
+static inline owner_t
+owner_of(uint32_t uid)
+{
+	return (owner_t)(1 + uid % OWNERS);
+}
+
+/*
+ * Takes an entry of a table that has `used` of `most`. False: there is none for this owner, which is counted. What was
+ * logged is restored whatever the shares.
+ */
+bool share_take(struct correlator *c, enum share share, owner_t owner, size_t used, size_t most);
+void share_give_back(struct correlator *c, enum share share, owner_t owner);
+/* Counts an entry that is there already. */
+void share_add(struct correlator *c, enum share share, owner_t owner);
 void users_free(struct correlator *c);
 
 #endif

@@ -11,8 +11,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/steps.h"
+
 #define URL_TOKEN_MIN	20	/* a user name of that length in a URL is a token */
 #define BEARER_MIN	8
+#define NAME_STEPS	5	/* what a name is worth (base/steps.h) */
 #define SQL_AHEAD	96	/* between SET PASSWORD and =, IDENTIFIED and BY */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -386,7 +389,7 @@ patterns_find(struct slice t, bool is_script, struct secret_ranges *ranges)
 {
 	bool is_manifest = has_manifest(t);
 
-	for (size_t i = 0; i < t.len;) {
+	for (size_t i = 0; i < t.len && !steps_are_spent();) {
 		size_t end = i;
 
 		if (!is_name_char(t.p[i])) {
@@ -416,6 +419,7 @@ patterns_find(struct slice t, bool is_script, struct secret_ranges *ranges)
 				continue;
 			}
 		}
+		steps_take(NAME_STEPS);
 		i = read_name(t, i, end, is_script, ranges);
 	}
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/steps.h"
 #include "identify/patterns.h"
 #include "identify/secret_ranges.h"
 #include "identify/shapes.h"
@@ -64,10 +65,12 @@ redaction_apply(const struct redaction *r, const struct ruleset *rules, const ch
 		struct slice t = { argv[i], strlen(argv[i]) };
 
 		secret_ranges_init(&ranges, t.len);
-		if (has_builtin)
+		if (has_builtin && !steps_are_spent())
 			find_builtin(&words, t, i, &ranges);
-		if (has_patterns)
+		if (has_patterns && !steps_are_spent())
 			redaction_find(r, t, &strikes, &ranges);
+		if (steps_are_spent())
+			secret_ranges_add(&ranges, 0, t.len);	/* unread, or not to its end */
 		if (ranges.n > 0) {
 			argv[i] = secret_ranges_replace(argv[i], &ranges, a);
 			changed++;

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/steps.h"
+
+#define VALUE_BYTES	8	/* of a value that are looked at in a step (base/steps.h) */
 #define NAME_MAX_LEN	128	/* a longer "name" is data */
 #define RANDOM_MIN_LEN	12	/* a shorter value may be anything */
 
@@ -235,6 +238,7 @@ secret_value(struct slice name, enum secret_certainty certainty, struct slice va
 {
 	const char *colon;
 
+	steps_take(1 + value.len / VALUE_BYTES);
 	if (certainty == SECRET_NO || value.len == 0)
 		return false;
 	if (certainty == SECRET_YES) {

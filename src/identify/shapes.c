@@ -11,6 +11,8 @@
 #include <strings.h>
 #include <threads.h>
 
+#include "base/steps.h"
+
 #define TOKEN_MAX	4096	/* characters of a part that are read; a longer one ends there */
 #define BEFORE_MAX	128	/* the same of a part before the literal */
 #define BLOCK_LINE_MAX	64	/* characters of the line that begins a block of a key */
@@ -307,6 +309,8 @@ shapes_find(struct slice t, struct secret_ranges *ranges)
 	unsigned found = 0;
 
 	call_once(&is_built, build);
+	if (!steps_walk(t.len))
+		return 0;
 	group = group_of[p[0]];
 	for (size_t i = 0; i < t.len; i++, group = next) {
 		const struct entry *e;
@@ -329,6 +333,8 @@ shapes_find(struct slice t, struct secret_ranges *ranges)
 					found |= SHAPES_NAME;
 				continue;
 			}
+			if (!steps_take(1))
+				return found;
 			end = find_token(t, i, s, ranges);
 			if (end > i + 1) {
 				found |= SHAPES_NAME;	/* its marks are not looked at */

@@ -7,11 +7,13 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/steps.h"
 #include "identify/patterns.h"
 #include "model/ruleset.h"
 #include "model/wrapper_rules.h"
 
 #define DEPTH_MAX	4	/* scripts inside scripts */
+#define WORD_STEPS	4	/* what a word is worth (base/steps.h) */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -395,6 +397,8 @@ read_script(const struct ruleset *rules, const struct place *at, struct slice t)
 			continue;
 		}
 		i = end = word_end(t, i);
+		if (!steps_take(WORD_STEPS))
+			return;
 		if (quote == '"' || quote == '\'') {
 			start++;
 			if (end > start && t.p[end - 1] == quote)

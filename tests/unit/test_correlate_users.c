@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* users: no user uses up what the correlator has for all: its runs, and what it does over long arguments. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "one_world.h"
+
+static void
+begin_host(void)
+{
+	struct correlator_options options = world_options();
+
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	world_begin(&w, &options, false);
+}
+
+static struct being
+child_of(struct being *parent, uint32_t uid, const char *words)
+{
+	struct being b = forks(&w, parent);
+
+	b.context.uid = uid;
+	execs(&w, &b, words);
+	return b;
+}
+
+/* Execs tool with one argument of len bytes. */
+static struct being
+execs_long(uint32_t uid, size_t len)
+{
+	static char text[32768];
+	const char *argv[2];
+	size_t argv_len[2];
+	char first[] = "tool", exe[256];
+	struct being b = forks(&w, NULL);
+	struct exec_event s;
+
+	b.context.uid = uid;
+	exec_event_fill(&w, &b, first, argv, argv_len, exe, &s);
+	memset(text, 'x', sizeof(text));
+	argv[1] = text;
+	argv_len[1] = len;
+	s.argc = 2;
+	correlator_exec(w.c, &s);
+	return b;
+}
+
+static const struct kept_record *
+end_of(const struct being *b)
+{
+	exits(&w, b, 0);
+	return record_of(&w, b, 0, PHASE_END);
+}
+
+static void
+two_users_leave_room_for_the_runs_of_a_third(void **state)
+{
+	struct being make, other;
+	size_t n = 0;
+
+	(void)state;
+	begin_host();
+	/* Each of these is the driver of a run, and lives. */
+	for (; correlator_totals(w.c, w.now).runs_refused == 0; n++)
+		make = child_of(NULL, 1001, "make");
+	assert_int_equal(n - 1, RUNS_MAX / 2);
+	for (n = 0; correlator_totals(w.c, w.now).runs_refused == 1; n++)
+		make = child_of(NULL, 1002, "make");
+	assert_int_equal(n - 1, RUNS_MAX / 4);
+	assert_null(end_of(&make)->run_id);
+	make = child_of(NULL, 1003, "make");
+	other = child_of(&make, 1003, "cc");
+	assert_non_null(end_of(&other)->run_id);
+	assert_non_null(end_of(&make)->run_id);
+	assert_int_equal(correlator_totals(w.c, w.now).refused, 0);
+}
+
+/* What is given back can be had again. */
+static void
+runs_that_are_over_count_no_longer(void **state)
+{
+	uint32_t held;
+
+	(void)state;
+	begin_host();
+	for (int i = 0; i < 100; i++) {
+		struct being make = child_of(NULL, 1001, "make");
+
+		exits(&w, &make, 0);
+	}
+	held = w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1];
+	assert_int_equal(held, 100);
+	for (int i = 0; i < 200; i++) {
+		w.now += SECOND;
+		correlator_snapshot_begin(w.c, false);
+		correlator_snapshot_end(w.c, w.now);
+		correlator_tick(w.c, w.now, false);
+	}
+	held = w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1];
+	assert_int_equal(held, 0);
+	assert_int_equal(HASH_COUNT(w.c->runs), 0);
+}
+
+static void
+long_arguments_of_one_user_leave_those_of_another(void **state)
+{
+	const size_t len = 30000;
+	struct being b;
+	size_t n = 0;
+
+	(void)state;
+	begin_host();
+	for (; correlator_totals(w.c, w.now).texts_trimmed == 0; n++)
+		b = execs_long(1001, len);
+	assert_in_range(n - 1, 2 * USER_TEXT / len - 1, 2 * USER_TEXT / (len - LEAST_TEXT));
+	assert_true(end_of(&b)->program.argv_truncated);
+	assert_int_equal(end_of(&b)->program.argc, 1);
+	assert_string_equal(end_of(&b)->exe, "/usr/bin/tool");
+	/* Another user, and short arguments. */
+	b = execs_long(1002, len);
+	assert_false(end_of(&b)->program.argv_truncated);
+	b = execs_long(1001, 900);
+	assert_int_equal(strlen(end_of(&b)->argv[1]), 900);
+	assert_int_equal(correlator_totals(w.c, w.now).texts_trimmed, 1);
+	/* A second later there is room for some again. */
+	w.now += SECOND;
+	b = execs_long(1001, len);
+	assert_false(end_of(&b)->program.argv_truncated);
+}
+
+static void
+a_run_of_its_own_shares_with_no_other(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 500; i++)
+		execs_long(1001, 30000);
+	assert_int_equal(correlator_totals(w.c, w.now).texts_trimmed, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(two_users_leave_room_for_the_runs_of_a_third),
+		T(runs_that_are_over_count_no_longer),
+		T(long_arguments_of_one_user_leave_those_of_another),
+		T(a_run_of_its_own_shares_with_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
