@@ -11,6 +11,7 @@
 #include "correlate/state.h"
 #include "identify/match.h"
 #include "model/event.h"
+#include "model/ruleset.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define SECONDS_KEPT 2			/* of use that a burst may have at once */
@@ -148,8 +149,8 @@ users_trim(struct correlator *c, const struct exec_event *s, struct exec_event *
 {
 	size_t all, kept;
 
-	/* The command of `sluice run` shares with no other. */
-	if (c->whole != NULL || is_short(s))
+	/* The command of `sluice run` shares with no other, and users of the system are trusted. */
+	if (c->whole != NULL || s->context.uid <= SYSTEM_UID_MAX || is_short(s))
 		return s;
 	all = length_of(s->exe) + length_of(s->cwd);
 	for (size_t i = 0; s->argv != NULL && i < s->argc; i++)

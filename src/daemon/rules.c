@@ -23,7 +23,10 @@ daemon_read_rules(struct daemon *d, const struct config *c, struct ruleset **ret
 	char why[512];
 	gid_t gid;
 
-	(void)privileges_user_ids(c->user, &o.owner, &gid, why, sizeof(why));	/* the agent tells when it opens */
+	/* Once: it cannot change, and a look-up may go over the network. Without it the agent does not open. */
+	if (!d->has_rules_owner)
+		d->has_rules_owner = privileges_user_ids(c->user, &d->rules_owner, &gid, why, sizeof(why)) == 0;
+	o.owner = d->rules_owner;
 	return rules_load(&o, ret, errors);
 }
 

@@ -49,6 +49,8 @@ struct daemon {
 	struct event_base *base;	/* owned, as are all pointers below unless noted */
 	struct config *config;		/* in force */
 	struct ruleset *rules;		/* in force; a reference */
+	uid_t rules_owner;		/* who may own files of rules besides root */
+	bool has_rules_owner;		/* that is known; else root alone may */
 	struct rules_extra *extra;	/* added at run time; owned, its strings too */
 	size_t n_extra;
 	struct waiting_tag *tags;	/* owned; see tag.c */

@@ -34,8 +34,8 @@ class Registry(FaultTest):
         self.assertIn(reason, s["not_ready_reason"])
         self.assertIn(reason, s["registry"]["last_error"])
         self.assertEqual(0, sum(t["delivered"] for t in s["records"]))
-        status, body = get(a, "/readyz")
-        self.assertEqual(503, status)
+        # What it answers is made once a second.
+        body = a.wait(lambda: (answer := get(a, "/readyz"))[0] == 503 and answer[1], what="an answer of /readyz")
         self.assertIn(reason, body)
         self.assertEqual(200, get(a, "/healthz")[0])
         self.assertIn(reason, a.ctl("status", check=True).stdout)
@@ -43,7 +43,7 @@ class Registry(FaultTest):
 
     def assert_ready(self, a):
         self.wait_status(a, lambda s: s["ready"] and s["registry"]["state"] == "ok", "ready")
-        self.assertEqual(200, get(a, "/readyz")[0])
+        a.wait(lambda: get(a, "/readyz")[0] == 200, what="an answer of /readyz")
 
     def test_away_at_the_start(self):
         self.stack.kill_registry()

@@ -72,7 +72,7 @@ class OneTopic(FaultTest):
         self.wait_delivered(agent, 200)
         self.assertEqual(0, self.topic_status(agent, topic)["delivered"])
         self.assertEqual([topic], [w["topic"] for w in agent.status()["spool"]["waiting"]])
-        self.assertEqual(200, get(agent, "/readyz")[0])
+        agent.wait(lambda: get(agent, "/readyz")[0] == 200, 10, "an answer of /readyz, which is made once a second")
         text = agent.ctl("status", check=True).stdout
         self.assertIn(f"{topic} waits, with ", text)
         self.assertIn(reason, text)
