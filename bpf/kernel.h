@@ -229,6 +229,13 @@ struct signal_struct {
 	int group_exit_code;
 	unsigned int flags;
 	struct prev_cputime prev_cputime;
+	struct {
+		struct {
+			struct {
+				unsigned int sequence;
+			} seqcount;
+		} seqcount;
+	} stats_lock;			/* of the sums below, but for maxrss */
 	u64 utime;
 	u64 stime;
 	unsigned long nvcsw;

@@ -14,6 +14,7 @@
 #define THREADS_MAX 65536
 #define THREADS_MAX_UNTIL_5_16 512
 
+#define TORN_MAX 16		/* times that a process is read again because one of its threads is being released */
 #define STALE_MAX 64		/* ended processes that one call of on_stale finds */
 #define ABOVE_MAX 8		/* nested programs that are left out, after which the search for a parent stops */
 
@@ -37,6 +38,7 @@ u32 snapshot_enter = 0;		/* follow those from now on, instead */
 u32 snapshot_judge = FILTER_JUDGE_NOT;	/* enum filter_judging */
 u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes whose state it has changed */
 u32 snapshot_left_out = 0;	/* processes that it saw and did not write */
+u32 snapshot_torn = 0;		/* times that the present process was read in vain, see is_torn() */
 
 u64 stale_sweep_ns = 0;		/* CLOCK_BOOTTIME when the sweep, or the pass that judges, began: its number */
 u32 stale_n = 0;		/* of stale_found, which are filled in */
@@ -544,13 +546,48 @@ found_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task
 		bpf_seq_write(ctx->meta->seq, s->text, len);
 }
 
+/*
+ * A thread that is released, also the last one, leaves its counters to signal_struct, and is removed from the list
+ * then: a pass that reads both meanwhile has them twice, or not at all. The kernel has a sequence lock for its own readers.
+ * Its number is odd while a thread is being released, and another one afterwards.
+ */
+static __always_inline u32
+sums_sequence(const struct task *k)
+{
+	u32 sequence = READ_NOW(k->signal->stats_lock.seqcount.seqcount.sequence);
+
+	barrier();
+	return sequence;
+}
+
+/* Returns true if the sums have changed, or are changing, since sums_sequence() returned sequence. */
+static __always_inline bool
+is_torn(const struct task *k, u32 sequence)
+{
+	barrier();
+	return sequence & 1 || READ_NOW(k->signal->stats_lock.seqcount.seqcount.sequence) != sequence;
+}
+
+/*
+ * Writes the record; sequence is that of before its counters were read. Returns 1 if the kernel shall call again with
+ * the same process: a hypervisor may have taken away the CPU that releases the thread, so it is not waited for.
+ */
 static __always_inline int
 process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task *k, const struct proc *p,
-    bool has_loop)
+    u32 sequence, bool has_loop)
 {
 	struct mm_struct *mm;
 	u64 high, now;
 
+	if (!is_torn(k, sequence)) {
+		snapshot_torn = 0;
+	} else if (snapshot_torn++ < TORN_MAX) {
+		return 1;
+	} else {
+		snapshot_torn = 0;
+		if (e->head.kind != EVENT_DISCOVERED)	/* the next pass sees it again */
+			return 0;
+	}
 	READ_POINTER(mm, k->untrusted->mm);
 	if (mm && (p->execed || k->parent->mm != mm)) {
 		high = mm->hiwater_rss;
@@ -577,11 +614,13 @@ int on_task(struct bpf_iter__task *ctx)
 	struct task k;
 	volatile u64 *wash;
 	u64 time_ns;
+	u32 sequence;
 
 	if (!t || t->pid != t->tgid)
 		return 0;
 	task_read(&k, t);
 	task_follow(&k);
+	sequence = sums_sequence(&k);
 	e = process_begin(ctx, &k, &p, true);
 	if (!e || !p)
 		return 0;
@@ -601,7 +640,7 @@ int on_task(struct bpf_iter__task *ctx)
 			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
 		}
 	}
-	return process_write(ctx, e, &k, p, true);
+	return process_write(ctx, e, &k, p, sequence, true);
 }
 
 SEC("iter/task")
@@ -613,11 +652,13 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 	struct proc *p = NULL;
 	struct task k;
 	u64 time_ns;
+	u32 sequence;
 
 	if (!t || t->pid != t->tgid)
 		return 0;
 	task_read(&k, t);
 	task_follow(&k);
+	sequence = sums_sequence(&k);
 	e = process_begin(ctx, &k, &p, false);
 	if (!e || !p)
 		return 0;
@@ -634,7 +675,7 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 		}
 		e->head.time_ns = time_ns;
 	}
-	return process_write(ctx, e, &k, p, false);
+	return process_write(ctx, e, &k, p, sequence, false);
 }
 
 /*

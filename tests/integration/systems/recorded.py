@@ -89,8 +89,8 @@ class SystemTest(AgentTest):
         self.recorder = self.agent(**keys).start()
         return self.recorder
 
-    def stop(self):
-        """Ends the agent; what all agents of its room wrote. Nothing may have been lost."""
+    def stop(self, reasons=()):
+        """Ends the agent; what all agents of its room wrote. Nothing may have been lost, but for these reasons."""
         self.recorder.settle(tasks=True)
         self.assertEqual(0, self.recorder.stop(), self.recorder.log_text())
         topics = {}
@@ -101,7 +101,7 @@ class SystemTest(AgentTest):
                 self.assertEqual(len(topics[topic]), len(records), topic)
         programs = topics.get("sluice.program", [])
         self.assertEqual([], unforgiven(harness.losses(topics), sum(r["phase"] == "END" for r in programs),
-                                        cuts(programs)))
+                                        cuts(programs), reasons))
         return Records(topics)
 
     def assert_all(self, records, **fields):
