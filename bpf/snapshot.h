@@ -548,8 +548,8 @@ found_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task
 
 /*
  * A thread that is released, also the last one, leaves its counters to signal_struct, and is removed from the list
- * then: a pass that reads both meanwhile has them twice, or not at all. The kernel has a sequence lock for its own readers.
- * Its number is odd while a thread is being released, and another one afterwards.
+ * then: a pass that reads both meanwhile has them twice, or not at all. The kernel has a sequence lock for its own
+ * readers. Its number is odd while a thread is being released, and another one afterwards.
  */
 static __always_inline u32
 sums_sequence(const struct task *k)
