@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shipped exclude rules: a host's own activity is excluded, users' work never is. */
+/* The shipped exclude shipped: a host's own activity is excluded, users' work never is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,35 +11,17 @@
 #include <cmocka.h>
 
 #include "model/tool_rules.h"
-#include "rules/rules.h"
 #include "identify/match.h"
+#include "shipped_rules.h"
 
 #define SESSION "/user.slice/user-1000.slice/session-3.scope"
-
-static struct ruleset *rules;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	rules = rules_shipped();
-	return rules != NULL ? 0 : -1;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	ruleset_unref(rules);
-	return 0;
-}
 
 static const char *
 excluded_by(const struct candidate *s)
 {
 	const struct follow_rule *rule = NULL;
 
-	return follow_excludes(&rules->follow, s, false, &rule, NULL) ? rule->location.name : NULL;
+	return follow_excludes(&shipped->follow, s, false, &rule, NULL) ? rule->location.name : NULL;
 }
 
 /* As a user runs it, and as root does in a container; without arguments, which no rule needs to leave alone. */
@@ -69,8 +51,8 @@ every_tool_of_science_is_followed(void **state)
 	size_t n = 0;
 
 	(void)state;
-	for (size_t i = 0; i < rules->tools->n_buckets; i++) {
-		for (const struct tool_key *k = rules->tools->buckets[i]; k != NULL; k = k->next) {
+	for (size_t i = 0; i < shipped->tools->n_buckets; i++) {
+		for (const struct tool_key *k = shipped->tools->buckets[i]; k != NULL; k = k->next) {
 			bool is_science = k->rule->role != TOOL_PLAIN;
 
 			for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
@@ -183,8 +165,8 @@ no_user_hides_behind_a_name(void **state)
 	size_t n = 0;
 
 	(void)state;
-	for (size_t i = 0; i < rules->follow.n_exclude; i++) {
-		const struct follow_rule *rule = &rules->follow.exclude[i];
+	for (size_t i = 0; i < shipped->follow.n_exclude; i++) {
+		const struct follow_rule *rule = &shipped->follow.exclude[i];
 		const struct follow_rules alone = { .exclude = rule, .n_exclude = 1 };
 		struct forgery f = { .argv = { "x" } };
 		char exe[512];
@@ -248,5 +230,5 @@ main(void)
 		cmocka_unit_test(no_user_hides_behind_a_name),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, shipped_load, shipped_unload);
 }

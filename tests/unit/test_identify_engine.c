@@ -12,9 +12,9 @@
 #include <jansson.h>
 
 #include "base/text.h"
-#include "rules/rules.h"
 #include "identify/engine.h"
 #include "identify/tool.h"
+#include "shipped_rules.h"
 
 #define ARGS(...) (const char *const[]){ __VA_ARGS__ }, sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
 
@@ -22,24 +22,6 @@ enum {
 	ARGS_MAX = 64,
 	PARENTS_MAX = 4,
 };
-
-static struct ruleset *shipped;
-
-static int
-load(void **state)
-{
-	(void)state;
-	shipped = rules_shipped();
-	return shipped != NULL ? 0 : -1;
-}
-
-static int
-unload(void **state)
-{
-	(void)state;
-	ruleset_unref(shipped);
-	return 0;
-}
 
 /* A program of the fixtures with its ancestors. */
 struct program {
@@ -427,5 +409,5 @@ main(void)
 		cmocka_unit_test(without_rules_there_is_no_engine),
 	};
 
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, shipped_load, shipped_unload);
 }

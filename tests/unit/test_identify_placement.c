@@ -11,31 +11,13 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "rules/rules.h"
 #include "identify/placement.h"
 #include "model/placement_rules.h"
+#include "shipped_rules.h"
 
 #define ID "7c1f0be2a94d3856e1d07f2b5a6c93804e8d12f7b03a6c59d4e1f8027b3a6c51"
 #define ID2 "00ab34cd56ef78901234567890abcdef0fedcba0987654321fedcba098765432"
 #define ARGS(...) (const char *const[]){ __VA_ARGS__ }, sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
-
-static struct ruleset *shipped;
-
-static int
-load(void **state)
-{
-	(void)state;
-	shipped = rules_shipped();
-	return shipped != NULL ? 0 : -1;
-}
-
-static int
-unload(void **state)
-{
-	(void)state;
-	ruleset_unref(shipped);
-	return 0;
-}
 
 static struct placement
 placement_at(const char *cgroup, const char *cgroup_v1)
@@ -688,5 +670,5 @@ main(void)
 		cmocka_unit_test(errors_name_the_location_and_the_hint),
 	};
 
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, shipped_load, shipped_unload);
 }

@@ -12,8 +12,7 @@
 
 #include "base/arena.h"
 #include "identify/redact.h"
-#include "model/ruleset.h"
-#include "rules/rules.h"
+#include "shipped_rules.h"
 
 #define ARGS_MAX 8
 
@@ -202,8 +201,6 @@ static const char *const harmless[][ARGS_MAX] = {
 	{ "sqlplus", "/nolog" }, { "openssl", "req", "-keyout", "k.pem", "-key", "a.pem" },
 };
 
-static struct ruleset *rules;
-
 static size_t
 count_args(const char *const *argv)
 {
@@ -234,7 +231,7 @@ secrets_become_stars(void **state)
 
 		arena_reset(&a);
 		memcpy(argv, secrets[i].before, sizeof(argv));
-		redact_argv(rules, argv, argc, &a);
+		redact_argv(shipped, argv, argc, &a);
 		for (size_t k = 0; k < argc; k++) {
 			const char *want = secrets[i].after[k];
 
@@ -261,7 +258,7 @@ all_else_stays(void **state)
 		size_t argc = count_args(harmless[i]);
 
 		memcpy(argv, harmless[i], sizeof(argv));
-		assert_true(redact_argv(rules, argv, argc, &a) <= argc);
+		assert_true(redact_argv(shipped, argv, argc, &a) <= argc);
 		for (size_t k = 0; k < argc; k++) {
 			if (argv[k] != harmless[i][k]) {	/* not even a copy */
 				print_error("row %zu: %s became %s\n", i, harmless[i][k], argv[k]);
@@ -282,7 +279,7 @@ a_full_arena_leaks_nothing(void **state)
 
 	(void)state;
 	setup_arena(&a, 8);
-	assert_int_equal(redact_argv(rules, argv, 3, &a), 1);
+	assert_int_equal(redact_argv(shipped, argv, 3, &a), 1);
 	assert_string_equal(argv[1], REDACTED);
 	assert_string_equal(argv[2], "--quiet");
 	arena_done(&a);
@@ -300,26 +297,10 @@ more_secrets_than_there_is_room_to_note_all_go(void **state)
 	for (int i = 0; i < 500; i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "x --password hunter%d; ", i);
 	setup_arena(&a, 65536);
-	assert_int_equal(redact_argv(rules, argv, 3, &a), 1);
+	assert_int_equal(redact_argv(shipped, argv, 3, &a), 1);
 	assert_null(strstr(argv[2], "hunter"));
 	assert_non_null(strstr(argv[2], "x --password ***; x --password ***"));
 	arena_done(&a);
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	rules = rules_shipped();
-	return rules != NULL ? 0 : -1;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	ruleset_unref(rules);
-	return 0;
 }
 
 int
@@ -332,5 +313,5 @@ main(void)
 		cmocka_unit_test(more_secrets_than_there_is_room_to_note_all_go),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, shipped_load, shipped_unload);
 }

@@ -9,13 +9,11 @@
 
 #include <cmocka.h>
 
-#include "rules/rules.h"
 #include "identify/engine.h"
 #include "identify/script.h"
+#include "shipped_rules.h"
 
 #define ARGS(...) (const char *const[]){ __VA_ARGS__ }, sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
-
-static struct ruleset *shipped;
 
 /* What `bash -c script` is called. */
 static const char *
@@ -239,22 +237,6 @@ without_rules_a_script_has_its_programs_names(void **state)
 	assert_string_equal(name, "bwa | samtools");
 }
 
-static int
-load(void **state)
-{
-	(void)state;
-	shipped = rules_shipped();
-	return shipped != NULL ? 0 : -1;
-}
-
-static int
-unload(void **state)
-{
-	(void)state;
-	ruleset_unref(shipped);
-	return 0;
-}
-
 int
 main(void)
 {
@@ -270,5 +252,5 @@ main(void)
 		cmocka_unit_test(without_rules_a_script_has_its_programs_names),
 	};
 
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, shipped_load, shipped_unload);
 }

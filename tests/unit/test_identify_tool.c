@@ -10,12 +10,10 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "rules/rules.h"
 #include "identify/tool.h"
+#include "shipped_rules.h"
 
 #define ARGS_MAX 16
-
-static struct ruleset *rules;
 
 struct expectation {
 	const char *exe;
@@ -163,7 +161,7 @@ programs_get_the_names_that_people_use(void **state)
 		struct candidate s = { .exe = e->exe, .comm = "comm15", .argv = e->argv, .argc = count_args(e->argv) };
 		char tool[TOOL_NAME_SIZE];
 		const char *rule;
-		bool is_tool = tool_name(rules, &s, tool, sizeof(tool), &rule);
+		bool is_tool = tool_name(shipped, &s, tool, sizeof(tool), &rule);
 
 		assert_true(s.is_tool == is_tool && s.tool == tool);
 		if (strcmp(tool, e->tool) != 0 || strcmp(rule, e->rule) != 0 || is_tool != e->is_tool) {
@@ -183,7 +181,7 @@ nothing_known_is_no_tool(void **state)
 	char tool[TOOL_NAME_SIZE] = "x";
 
 	(void)state;
-	assert_false(tool_name(rules, &s, tool, sizeof(tool), NULL));
+	assert_false(tool_name(shipped, &s, tool, sizeof(tool), NULL));
 	assert_string_equal(tool, "");
 	assert_null(s.tool);
 	assert_null(s.words.subcommand);
@@ -212,7 +210,7 @@ huge_arguments_are_cut_to_the_buffer(void **state)
 			for (size_t size = 1; size <= TOOL_NAME_SIZE; size += 9) {
 				char tool[TOOL_NAME_SIZE];
 
-				tool_name(rules, &s, tool, size, NULL);
+				tool_name(shipped, &s, tool, size, NULL);
 				assert_true(strlen(tool) < size);
 				assert_true(text_char(tool, strlen(tool) + 1) > 0);
 			}
@@ -245,7 +243,7 @@ words_are_distinguished(void **state)
 		struct candidate s = { .exe = cases[i].exe, .argv = cases[i].argv, .argc = count_args(cases[i].argv) };
 		char tool[TOOL_NAME_SIZE];
 
-		tool_name(rules, &s, tool, sizeof(tool), NULL);
+		tool_name(shipped, &s, tool, sizeof(tool), NULL);
 		assert_string_equal(s.words.subcommand, cases[i].words.subcommand);
 		assert_string_equal(s.words.script, cases[i].words.script);
 		assert_string_equal(s.words.jar, cases[i].words.jar);
@@ -269,25 +267,9 @@ without_rules_files_name_programs(void **state)
 	assert_true(tool_name(&none, &s, tool, sizeof(tool), &rule));
 	assert_string_equal(tool, "samtools");
 	assert_int_equal(tool_role(NULL, "bash"), TOOL_PLAIN);
-	assert_int_equal(tool_role(rules, "bash"), TOOL_SHELL);
-	assert_int_equal(tool_role(rules, "env"), TOOL_WRAPPER);
-	assert_int_equal(tool_role(rules, "bwa"), TOOL_PLAIN);
-}
-
-static int
-load(void **state)
-{
-	(void)state;
-	rules = rules_shipped();
-	return rules != NULL ? 0 : -1;
-}
-
-static int
-unload(void **state)
-{
-	(void)state;
-	ruleset_unref(rules);
-	return 0;
+	assert_int_equal(tool_role(shipped, "bash"), TOOL_SHELL);
+	assert_int_equal(tool_role(shipped, "env"), TOOL_WRAPPER);
+	assert_int_equal(tool_role(shipped, "bwa"), TOOL_PLAIN);
 }
 
 int
@@ -301,5 +283,5 @@ main(void)
 		cmocka_unit_test(without_rules_files_name_programs),
 	};
 
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, shipped_load, shipped_unload);
 }

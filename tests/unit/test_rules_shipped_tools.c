@@ -11,10 +11,8 @@
 #include <cmocka.h>
 
 #include "model/tool_rules.h"
-#include "rules/rules.h"
 #include "identify/tool.h"
-
-static struct ruleset *rules;
+#include "shipped_rules.h"
 
 /* Words apart at blanks; the first is the executable, the rest argv from argv[0] on. */
 static const struct {
@@ -147,7 +145,7 @@ real_commands_get_the_names_that_people_use(void **state)
 		s.exe = strtok_r(text, " ", &save);
 		for (char *word; (word = strtok_r(NULL, " ", &save)) != NULL;)
 			argv[s.argc++] = word;
-		tool_name(rules, &s, tool, sizeof(tool), &rule);
+		tool_name(shipped, &s, tool, sizeof(tool), &rule);
 		if (strcmp(tool, commands[i].tool) != 0 || strcmp(rule, commands[i].rule) != 0) {
 			print_error("%s\n  got \"%s\" by %s, not \"%s\" by %s\n", commands[i].command, tool, rule,
 			    commands[i].tool, commands[i].rule);
@@ -177,8 +175,8 @@ there_are_as_many_tools_as_promised(void **state)
 	size_t n[sizeof(files) / sizeof(files[0])] = { 0 }, with_subcommands = 0;
 
 	(void)state;
-	for (size_t b = 0; b < rules->tools->n_buckets; b++) {
-		for (const struct tool_key *k = rules->tools->buckets[b]; k != NULL; k = k->next) {
+	for (size_t b = 0; b < shipped->tools->n_buckets; b++) {
+		for (const struct tool_key *k = shipped->tools->buckets[b]; k != NULL; k = k->next) {
 			with_subcommands += k->kind == TOOL_KEY_EXE && k->rule->has_subcommands;
 			for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
 				n[f] += k->kind == TOOL_KEY_EXE && is_of(k, files[f].file);
@@ -198,8 +196,8 @@ no_tool_is_shipped_twice(void **state)
 	int twice = 0;
 
 	(void)state;
-	for (size_t b = 0; b < rules->tools->n_buckets; b++) {
-		for (const struct tool_key *k = rules->tools->buckets[b]; k != NULL; k = k->next) {
+	for (size_t b = 0; b < shipped->tools->n_buckets; b++) {
+		for (const struct tool_key *k = shipped->tools->buckets[b]; k != NULL; k = k->next) {
 			const struct tool_key *other = tool_key_next(k);
 
 			if (k->rule->when != NULL || other == NULL)
@@ -217,23 +215,7 @@ static void
 every_shipped_rule_is_found_by_a_name(void **state)
 {
 	(void)state;
-	assert_null(rules->tools->general);
-}
-
-static int
-load(void **state)
-{
-	(void)state;
-	rules = rules_shipped();
-	return rules != NULL ? 0 : -1;
-}
-
-static int
-unload(void **state)
-{
-	(void)state;
-	ruleset_unref(rules);
-	return 0;
+	assert_null(shipped->tools->general);
 }
 
 int
@@ -246,5 +228,5 @@ main(void)
 		cmocka_unit_test(every_shipped_rule_is_found_by_a_name),
 	};
 
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, shipped_load, shipped_unload);
 }
