@@ -64,7 +64,7 @@ enum filter_judging {
 	FILTER_JUDGE_INSIDE,		/* finds descendants of included programs; writes nothing */
 	FILTER_JUDGE_ENTERED,		/* marks those that the next pass reports; writes nothing */
 	FILTER_JUDGE_ALL,		/* judges all, including those that the rules leave out now */
-	FILTER_JUDGE_RETAKE,		/* judges none: see entry_retake() in snapshot.h; writes nothing */
+	FILTER_JUDGE_RETAKE,		/* judges none: see entry_retake() in discovery.h; writes nothing */
 	FILTER_JUDGE_RETAKEN,		/* the same again, with the lease: see sweep_entry() */
 };
 

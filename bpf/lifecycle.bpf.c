@@ -13,6 +13,7 @@
  */
 #include "exit.h"
 #include "snapshot.h"
+#include "stale.h"
 
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;

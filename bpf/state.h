@@ -203,7 +203,7 @@ extern struct exited_map threads_exited SEC(".maps");
 extern struct cpu_offsets_map cpu_offsets SEC(".maps");
 extern struct users_map users SEC(".maps");
 
-extern u64 retake_ns;		/* number of the first pass of this load's last retake, see snapshot.h; 0: none */
+extern u64 retake_ns;		/* number of the first pass of this load's last retake, see stale.h; 0: none */
 
 /* Set between open and load. */
 extern const volatile u32 ncpu;			/* possible CPUs */

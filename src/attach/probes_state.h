@@ -69,7 +69,7 @@ uint64_t *probes_shared(struct sluice_bpf__data_shared *shared, size_t offset);
 
 /* probes_stale.c: attaches on_stale_until_5_13 where it is loaded, to the map of processes. Returns 0 or -errno. */
 int probes_stale_attach(struct probes *p);
-/* Removes the entries of processes that the pass of a retake did not see, see snapshot.h. Returns 0 or -errno. */
+/* Removes the entries of processes that the pass of a retake did not see, see stale.h. Returns 0 or -errno. */
 int probes_stale_remove(struct probes *p);
 
 /* probes_users.c: maps the users, where they have shares. Returns 0 or a negative errno. */

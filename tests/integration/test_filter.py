@@ -451,7 +451,7 @@ class Filter(unittest.TestCase):
         self.assertEqual((False, True), (self.told(d, alpha), self.told(d, beta)))
 
     def test_a_sweep_that_finds_more_than_one_call_holds(self):
-        """STALE_MAX of bpf/snapshot.h ended processes fit into one call of the kernel's program."""
+        """STALE_MAX of bpf/stale.h ended processes fit into one call of the kernel's program."""
         alpha = self.tool("alpha")
         d = self.driver()
         ended = [subprocess.Popen([alpha]) for _ in range(200)]
