@@ -63,8 +63,8 @@ struct correlator {
 	uint64_t failures_left_out;
 	uint64_t rules_gave_up;
 	struct user *users;		/* least recently used first */
-	struct allowance all_steps;	/* of the rules, for all users together */
-	struct allowance all_text;
+	struct recent_use all_steps;	/* of the rules, by all users together */
+	struct recent_use all_text;
 	uint64_t texts_trimmed;
 	struct {
 		uint32_t held[OWNERS];

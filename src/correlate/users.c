@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * users: a table by uid, and allowances that time fills.
+ * users: a table by uid, and what each used lately.
  */
 #include "correlate/users.h"
 
@@ -13,33 +13,38 @@
 #include "model/event.h"
 #include "model/ruleset.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define SECONDS_KEPT 2			/* of use that a burst may have at once */
+#define WINDOW_NS (USE_SECONDS * UINT64_C(1000000000))
 #define NAME_KEPT 256			/* bytes of a path that any program has */
 
-/* Adds what has grown since it was used last. Events of several CPUs may come a little out of order. */
-static void
-grow(struct allowance *a, uint64_t each_second, uint64_t now_ns)
+/*
+ * Returns what was used within the last USE_SECONDS, taking for granted that it was used evenly within the window
+ * before. The windows of all are the same, so that what users have used adds up to what all have. Events of several CPUs
+ * may come a little out of order.
+ */
+static uint64_t
+used_lately(struct recent_use *u, uint64_t now_ns)
 {
-	uint64_t most = SECONDS_KEPT * each_second, ns;
+	uint64_t window = now_ns / WINDOW_NS, passed_ns = 0;
 
-	if (a->at_ns == 0) {
-		*a = (struct allowance){ most, now_ns };
-		return;
-	}
-	if (now_ns <= a->at_ns)
-		return;
-	ns = now_ns - a->at_ns;
-	a->left += ns < SECONDS_KEPT * SECOND_NS ? each_second * ns / SECOND_NS : most;
-	if (a->left > most)
-		a->left = most;
-	a->at_ns = now_ns;
+	if (window > u->window)
+		*u = (struct recent_use){ window, 0, window == u->window + 1 ? u->now : 0 };
+	if (window == u->window)
+		passed_ns = now_ns % WINDOW_NS;
+	return u->now + u->before * (WINDOW_NS - passed_ns) / WINDOW_NS;
 }
 
-static void
-take(struct allowance *a, uint64_t n)
+/* Returns what a user may use now: it has `each` a second, and as much as is free of `whole`. */
+static uint64_t
+room_of(struct recent_use *user, struct recent_use *all, uint64_t each, uint64_t whole, uint64_t now_ns)
 {
-	a->left -= n < a->left ? n : a->left;
+	uint64_t used = used_lately(user, now_ns), used_by_all = used_lately(all, now_ns), free;
+
+	whole *= USE_SECONDS;
+	each *= USE_SECONDS;
+	free = used_by_all < whole ? whole - used_by_all : 0;
+	if (free > each)
+		free = each;
+	return used < free ? free - used : 0;
 }
 
 /* Returns the user, most recently used from now on; NULL without memory. */
@@ -76,18 +81,12 @@ judgement_gave_up(struct correlator *c)
 void
 judgement_begin(struct correlator *c, struct judgement *j, uint32_t uid, uint64_t now_ns)
 {
-	struct user *u = user_use(c, uid);
-
-	grow(&c->all_steps, ALL_STEPS, now_ns);
-	j->user = u;
-	j->allowed = c->all_steps.left < RULES_STEPS ? c->all_steps.left : RULES_STEPS;
-	if (u != NULL) {
-		grow(&u->steps, USER_STEPS, now_ns);
-		if (u->steps.left < j->allowed)
-			j->allowed = u->steps.left;
-	}
-	if (j->allowed < LEAST_STEPS)
-		j->allowed = LEAST_STEPS;
+	j->user = user_use(c, uid);
+	j->allowed = LEAST_STEPS;
+	if (j->user != NULL)
+		j->allowed += room_of(&j->user->steps, &c->all_steps, USER_STEPS, ALL_STEPS, now_ns);
+	if (j->allowed > RULES_STEPS)
+		j->allowed = RULES_STEPS;
 	steps_begin(&j->steps, j->allowed);
 }
 
@@ -98,9 +97,10 @@ judgement_end(struct correlator *c, struct judgement *j)
 
 	if (steps_end(&j->steps))
 		judgement_gave_up(c);
-	take(&c->all_steps, used);
-	if (j->user != NULL)
-		take(&j->user->steps, used);
+	if (j->user == NULL || used <= LEAST_STEPS)
+		return;
+	j->user->steps.now += used - LEAST_STEPS;
+	c->all_steps.now += used - LEAST_STEPS;
 }
 
 /* Returns whether the user's programs may have so many more bytes of text, and takes them. */
@@ -111,12 +111,10 @@ take_text(struct correlator *c, const struct exec_event *s, uint64_t n)
 
 	if (u == NULL)
 		return true;
-	grow(&c->all_text, ALL_TEXT, s->time_ns);
-	grow(&u->text, USER_TEXT, s->time_ns);
-	if (n > u->text.left || n > c->all_text.left)
+	if (n > room_of(&u->text, &c->all_text, USER_TEXT, ALL_TEXT, s->time_ns))
 		return false;
-	take(&u->text, n);
-	take(&c->all_text, n);
+	u->text.now += n;
+	c->all_text.now += n;
 	return true;
 }
 

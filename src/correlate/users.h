@@ -2,9 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0
  * users: what each user's programs cost the agent, so that none burdens it at the expense of others.
  *
- * Redaction and the rules may do RULES_STEPS over a program, and USER_STEPS a second over all programs of a user,
- * ALL_STEPS over all programs together. Once that is used up a program has LEAST_STEPS, which is several times what a
- * usual one needs.
+ * Redaction and the rules may do RULES_STEPS over a program: LEAST_STEPS in any case, which is several times what a
+ * usual one needs, and beyond that USER_STEPS a second over all programs of a user, ALL_STEPS over all programs
+ * together. Likewise with the text of arguments and names, LEAST_TEXT, USER_TEXT and ALL_TEXT.
+ *
+ * What all may use together is shared as tables are: a user may use more while it has used less, within the last
+ * seconds, than is free. Of n users that use as much as they can, each has one part of n + 1, and one stays free: another
+ * user is not refused before it has half of that at once, and as much as the others as their use becomes old.
  *
  * Tables of the correlator are shared as the kernel side shares its own (bpf/share.h): a user may have another entry
  * while having fewer than are free. One user alone gets half of a table, two get a third each, and so on; and there is
@@ -20,6 +24,7 @@
 #include "base/steps.h"
 
 #define USERS_MAX 1024			/* whose use is known: those seen last */
+#define USE_SECONDS 2			/* a burst may use at once what is meant for them */
 #define USER_STEPS UINT64_C(2500000)	/* a second: some 5 % of a CPU */
 #define ALL_STEPS (3 * USER_STEPS)
 #define LEAST_STEPS 3000
@@ -43,17 +48,18 @@ typedef uint16_t owner_t;
 struct correlator;
 struct exec_event;
 
-/* What may be used, and grows as time passes, up to that of two seconds. */
-struct allowance {
-	uint64_t left;
-	uint64_t at_ns;			/* when that much was left; 0: never used */
+/* What was used within the last USE_SECONDS, which is that of a window and of a part of the one before. */
+struct recent_use {
+	uint64_t window;		/* number of the present one */
+	uint64_t now;
+	uint64_t before;
 };
 
 struct user {
 	UT_hash_handle hh;		/* least recently used first */
 	uint32_t uid;
-	struct allowance steps;
-	struct allowance text;
+	struct recent_use steps;
+	struct recent_use text;
 };
 
 /* What the rules do over one thing of a user. */

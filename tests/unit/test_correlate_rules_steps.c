@@ -84,14 +84,15 @@ a_program_costs_the_rules_a_bounded_time(void **state)
 	assert_int_equal(gave_up(), 1);
 }
 
+/* Returns the steps beyond LEAST_STEPS that a user's programs have cost lately. */
 static uint64_t
-left_of(uint32_t uid)
+used_by(uint32_t uid)
 {
 	const struct user *u;
 
 	HASH_FIND(hh, w.c->users, &uid, sizeof(uid), u);
 	assert_non_null(u);
-	return u->steps.left;
+	return u->steps.now;
 }
 
 static void
@@ -106,48 +107,85 @@ execs_as(uint32_t uid, const char *command)
 		execs(&w, &b, command);
 }
 
+/* Begins a window, in which nothing was used in the one before. */
+static void
+wait_for_a_window(void)
+{
+	const uint64_t ns = USE_SECONDS * SECOND;
+
+	w.now = (w.now / ns + 2) * ns;
+}
+
 static void
 a_user_costs_the_rules_a_bounded_time(void **state)
 {
+	const uint64_t most = USE_SECONDS * USER_STEPS, each = RULES_STEPS - LEAST_STEPS;
 	uint64_t n = 0;
 
 	(void)state;
+	wait_for_a_window();
 	do {
 		execs_as(1, NULL);
 		assert_int_equal(gave_up(), ++n);
-	} while (left_of(1) > 0);
-	assert_int_equal(n, 2 * USER_STEPS / RULES_STEPS);
+	} while (used_by(1) < most);
+	assert_int_equal(n, (most + each - 1) / each);
 	execs_as(1, NULL);
 	assert_int_equal(gave_up(), ++n);
+	assert_int_equal(used_by(1), most);
 	/* A usual command is judged all the same, and others pay nothing for it. */
 	execs_as(1, "samtools sort");
 	execs_as(2, "samtools sort");
-	assert_in_range(left_of(2), 2 * USER_STEPS - 1000, 2 * USER_STEPS);
+	assert_int_equal(used_by(2), 0);
 	assert_int_equal(gave_up(), n);
 
-	w.now += SECOND;
+	/* Half of the next window later half of it may be used again. */
+	w.now += (USE_SECONDS + USE_SECONDS / 2) * SECOND;
+	for (uint64_t i = 0; i < 2 * most / each; i++)
+		execs_as(1, NULL);
+	assert_int_equal(used_by(1), most / 2);
+	wait_for_a_window();
 	execs_as(1, NULL);
-	assert_int_equal(left_of(1), USER_STEPS - RULES_STEPS);
-	w.now += 100 * SECOND;
-	execs_as(1, NULL);
-	assert_int_equal(left_of(1), 2 * USER_STEPS - RULES_STEPS);
+	assert_int_equal(used_by(1), each);
 }
 
 /* Many users together, such as those of one's user namespaces, have no more than some of a CPU. */
 static void
 all_users_cost_the_rules_a_bounded_time(void **state)
 {
+	const uint64_t most = USE_SECONDS * ALL_STEPS;
 	uint32_t uid = 1;
 
 	(void)state;
-	for (; w.c->all_steps.left > 0 || uid == 1; uid++)
+	wait_for_a_window();
+	for (; uid <= 200; uid++)
 		execs_as(uid, NULL);
-	assert_int_equal(uid - 1, 2 * ALL_STEPS / RULES_STEPS);
-	execs_as(uid, NULL);
-	assert_in_range(left_of(uid), 2 * USER_STEPS - LEAST_STEPS, 2 * USER_STEPS);
-	for (uid++; uid < 2 * USERS_MAX; uid++)
+	assert_in_range(w.c->all_steps.now, most / 2, most);
+	for (; uid < 2 * USERS_MAX; uid++)
 		execs_as(uid, "sleep 1");
 	assert_int_equal(HASH_COUNT(w.c->users), USERS_MAX);
+}
+
+/* Those who use as much as they can leave what another needs, whatever time has passed. */
+static void
+a_user_below_its_share_is_judged(void **state)
+{
+	(void)state;
+	wait_for_a_window();
+	for (int i = 0; i < 40; i++, w.now += SECOND / 4) {
+		uint64_t before, used;
+
+		for (int k = 0; k < 20; k++) {
+			for (uint32_t uid = 1; uid <= 8; uid++)
+				execs_as(uid, NULL);
+		}
+		before = used_by(1);
+		execs_as(1, NULL);
+		assert_in_range(used_by(1) - before, 0, RULES_STEPS / 2);
+		execs_as(9, "sleep 1");
+		used = used_by(9);
+		execs_as(9, NULL);
+		assert_int_equal(used_by(9) - used, RULES_STEPS - LEAST_STEPS);
+	}
 }
 
 /* The arguments of a usual command are far from the bound, however many they are. */
@@ -184,6 +222,7 @@ main(void)
 		T(a_thousand_files_are_judged),
 		T(a_user_costs_the_rules_a_bounded_time),
 		T(all_users_cost_the_rules_a_bounded_time),
+		T(a_user_below_its_share_is_judged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,10 +128,35 @@ long_arguments_of_one_user_leave_those_of_another(void **state)
 	b = execs_long(1001, 900);
 	assert_int_equal(strlen(end_of(&b)->argv[1]), 900);
 	assert_int_equal(correlator_totals(w.c, w.now).texts_trimmed, 1);
-	/* A second later there is room for some again. */
-	w.now += SECOND;
+	/* Early in the next window there is room for some again. */
+	w.now += (USE_SECONDS + 1) * SECOND;
 	b = execs_long(1001, len);
 	assert_false(end_of(&b)->program.argv_truncated);
+}
+
+/* Others use up all that they may, all the time. */
+static void
+a_user_below_its_share_keeps_its_arguments(void **state)
+{
+	uint64_t trimmed;
+
+	(void)state;
+	begin_host();
+	for (int i = 0; i < 40; i++, w.now += SECOND / 2) {
+		struct being b;
+
+		for (int k = 0; k < 20; k++) {
+			for (uint32_t uid = 1001; uid <= 1008; uid++)
+				execs_long(uid, 30000);
+		}
+		trimmed = correlator_totals(w.c, w.now).texts_trimmed;
+		assert_true(trimmed > 0);
+		b = execs_long(1009, 30000);
+		assert_false(end_of(&b)->program.argv_truncated);
+		assert_int_equal(correlator_totals(w.c, w.now).texts_trimmed, trimmed);
+		assert_true(w.c->all_text.now <= USE_SECONDS * ALL_TEXT);
+		records_forget(&w);
+	}
 }
 
 static void
@@ -150,6 +175,7 @@ main(void)
 		T(two_users_leave_room_for_the_runs_of_a_third),
 		T(runs_that_are_over_count_no_longer),
 		T(long_arguments_of_one_user_leave_those_of_another),
+		T(a_user_below_its_share_keeps_its_arguments),
 		T(a_run_of_its_own_shares_with_no_other),
 	};
 
