@@ -128,15 +128,34 @@ is_self(const struct agent *a, const struct program_key *key)
 	return key->pid == h->own_pid && proc_reader_ticks(key->start_ns) == h->own_start_ticks;
 }
 
+/* Commits the spool's batch, up to where the ring was read. 0 or a negative errno. */
+static int
+commit_batch(struct agent *a)
+{
+	uint64_t next_seq[TOPIC_COUNT];
+	struct ring_offset offset;
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		next_seq[t] = stream_next_seq(a->stream, (enum topic)t);
+	memcpy(offset.boot_id, a->host_id.boot_id, sizeof(offset.boot_id));
+	offset.ring_id = probes_ring_id(a->probes);
+	offset.position = ring_position(a->ring);
+	/* If the disk is full or failing, the batch is kept in memory: either way the spool owns it now. */
+	return spool_commit(host_agent(a)->spool, &offset, next_seq);
+}
+
 static void
 commit(struct agent *a)
 {
 	struct host_agent *h = host_agent(a);
-	uint64_t next_seq[TOPIC_COUNT], lost_entries = correlator_lost_entries(a->correlator);
-	struct ring_offset offset;
+	uint64_t lost_entries = correlator_lost_entries(a->correlator);
+	bool is_log_whole = !h->is_checkpoint_due && lost_entries == h->lost_entries_seen;
 	int r;
 
-	if (h->is_checkpoint_due || lost_entries != h->lost_entries_seen || spool_wants_checkpoint(h->spool)) {
+	if (!is_log_whole || spool_wants_checkpoint(h->spool)) {
+		/* So that memory has one of the two, the batch or the whole state. */
+		if (is_log_whole)
+			(void)commit_batch(a);
 		h->is_checkpoint_due = false;
 		h->lost_entries_seen = lost_entries;
 		spool_checkpoint_begin(h->spool);
@@ -145,13 +164,7 @@ commit(struct agent *a)
 	} else if (a->is_entry_due) {
 		put_agent_entry(h);
 	}
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		next_seq[t] = stream_next_seq(a->stream, (enum topic)t);
-	memcpy(offset.boot_id, a->host_id.boot_id, sizeof(offset.boot_id));
-	offset.ring_id = probes_ring_id(a->probes);
-	offset.position = ring_position(a->ring);
-	/* If the disk is full or failing, the batch is kept in memory: either way the spool owns it now. */
-	r = spool_commit(h->spool, &offset, next_seq);
+	r = commit_batch(a);
 	if (h->is_lacking && h->is_announced && r == 0 && spool_set_lacking(h->spool, false) == 0)
 		h->is_lacking = false;
 	if (h->is_gap_written)

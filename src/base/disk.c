@@ -25,6 +25,7 @@
 #define PATIENCE_SHARE 10	/* part of the time that passes which is given back to the patience */
 #define MS UINT64_C(1000000)
 #define KEPT_BYTES ((size_t)1 << 20)	/* a larger buffer is freed after its call */
+#define PIECE_BYTES KEPT_BYTES		/* of what is appended: the thread has a copy of one at a time */
 
 /* One call; run() has its result. The thread has it from its wake until is_done. */
 struct call {
@@ -35,6 +36,7 @@ struct call {
 	int		 flags;
 	mode_t		 mode;
 	uint64_t	 offset;
+	uint64_t	 undo_to;	/* of undo_append(): the size of the file */
 	size_t		 len;
 	char		 name[PATH_MAX];
 	struct space	 space;		/* of run_space() */
@@ -105,7 +107,7 @@ run_append(struct call *c)
 static void
 undo_append(struct call *c)
 {
-	(void)!ftruncate(c->fd, (off_t)c->offset);	/* after a failure a part may be there, too */
+	(void)!ftruncate(c->fd, (off_t)c->undo_to);	/* after a failure a part may be there, too */
 }
 
 /* Overwrites a part of a file. Returns 0 or a negative errno. */
@@ -482,21 +484,10 @@ disk_unlink(struct disk *d, int dir_fd, const char *name)
 	return r;
 }
 
-/* Has the thread write what is in n buffers. */
+/* Has the thread write what was put into a call. */
 static int
-write_all(struct disk *d, int fd, const struct iovec *iov, int n, uint64_t offset,
-    ssize_t (*run_call)(struct call *c), void (*undo)(struct call *c))
+write_call(struct disk *d, struct call *c, ssize_t (*run_call)(struct call *c), int r)
 {
-	struct call *c;
-	int r = 0;
-
-	c = begin(d, NULL, fd, "", &r);
-	if (c == NULL)
-		return r;
-	for (int i = 0; i < n && r == 0; i++)
-		r = bytes_append(&c->data, iov[i].iov_base, iov[i].iov_len);
-	c->offset = offset;
-	c->undo = undo;
 	if (r == 0)
 		r = (int)make(d, c, run_call);
 	else
@@ -505,22 +496,64 @@ write_all(struct disk *d, int fd, const struct iovec *iov, int n, uint64_t offse
 	return r;
 }
 
+/* Moves at most PIECE_BYTES of n buffers into a call. 0, or a negative errno: no memory. */
+static int
+put_piece(struct call *c, struct iovec *iov, int n)
+{
+	int r = 0;
+
+	for (int i = 0; i < n && r == 0 && c->data.len < PIECE_BYTES; i++) {
+		size_t len = PIECE_BYTES - c->data.len;
+
+		if (len > iov[i].iov_len)
+			len = iov[i].iov_len;
+		r = bytes_append(&c->data, iov[i].iov_base, len);
+		iov[i].iov_base = (uint8_t *)iov[i].iov_base + len;
+		iov[i].iov_len -= len;
+	}
+	return r;
+}
+
 int
 disk_append(struct disk *d, int fd, struct iovec *iov, int n, uint64_t end)
 {
+	uint64_t at = end;
+	struct call *c;
+	size_t left = 0;
+	int r = 0;
+
 	if (d == NULL)
 		return file_writev(fd, iov, n, end);
-	return write_all(d, fd, iov, n, end, run_append, undo_append);
+	for (int i = 0; i < n; i++)
+		left += iov[i].iov_len;
+	while (left > 0 && r == 0) {
+		c = begin(d, NULL, fd, "", &r);
+		if (c == NULL)
+			break;
+		r = put_piece(c, iov, n);
+		left -= c->data.len;
+		c->offset = at;
+		c->undo = undo_append;
+		c->undo_to = end;
+		at += c->data.len;
+		r = write_call(d, c, run_append, r);
+	}
+	return r;
 }
 
 int
 disk_write(struct disk *d, int fd, const void *data, size_t len, uint64_t offset)
 {
-	const struct iovec iov = { (void *)(uintptr_t)data, len };
+	struct call *c;
+	int r = 0;
 
 	if (d == NULL)
 		return overwrite(fd, data, len, offset);
-	return write_all(d, fd, &iov, 1, offset, run_write, NULL);
+	c = begin(d, NULL, fd, "", &r);
+	if (c == NULL)
+		return r;
+	c->offset = offset;
+	return write_call(d, c, run_write, bytes_append(&c->data, data, len));
 }
 
 ssize_t

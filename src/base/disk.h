@@ -40,8 +40,8 @@ void disk_close(struct disk *d, int fd);
 /* If a call hangs, the name is removed after it, and 0 is returned. */
 int disk_unlink(struct disk *d, int dir_fd, const char *name);
 /*
- * Writes n buffers to the end of a file, which has so many bytes before. Changes iov. After a failure other than
- * -ETIMEDOUT a part may be there.
+ * Writes n buffers to the end of a file, which has so many bytes before, a piece at a time: of what is long the thread
+ * has no copy. Changes iov. After a failure other than -ETIMEDOUT a part may be there.
  */
 int disk_append(struct disk *d, int fd, struct iovec *iov, int n, uint64_t end);
 /* Writes all of data. After -ETIMEDOUT it may still be written. */

@@ -17,7 +17,7 @@
 
 struct correlator;
 
-#define TEXT_BUDGET_BYTES (64u << 20)
+#define TEXT_BUDGET_BYTES (32u << 20)
 #define TEXT_ARGV_BYTES (TEXT_BUDGET_BYTES / 4 * 3)
 
 /* Returns whether so many bytes fit into the first limit bytes of the budget. */

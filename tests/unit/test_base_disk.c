@@ -29,6 +29,7 @@ int __wrap_openat(int dir, const char *name, int flags, mode_t mode);
 static int gate[2];	/* a pipe: a call takes a byte first, while the disk hangs */
 static int hangs;	/* atomic */
 static unsigned slow_ms;	/* atomic: what each call takes, while the disk is slow */
+static size_t longest;	/* bytes of one write; atomic */
 static char dir[64];
 static int dir_fd;
 
@@ -45,6 +46,12 @@ pass_gate(void)
 ssize_t
 __wrap_pwritev(int fd, const struct iovec *iov, int n, off_t offset)
 {
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += iov[i].iov_len;
+	if (len > __atomic_load_n(&longest, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&longest, len, __ATOMIC_RELEASE);
 	pass_gate();
 	return __real_pwritev(fd, iov, n, offset);
 }
@@ -189,6 +196,47 @@ what_is_appended_too_late_is_cut_off(void **state)
 	assert_int_equal(size_of(fd), 11);
 	disk_close(d, fd);
 	disk_stop(d);
+}
+
+enum { LONG = (5 << 20) + 17 };
+
+/* The thread has no copy of all that is long; and all of it is cut off if its last piece was too late. */
+static void
+what_is_long_is_appended_in_pieces(void **state)
+{
+	uint8_t *data = malloc(LONG), *back = malloc(LONG);
+	struct iovec iov[2] = { { (void *)(uintptr_t)"head", 4 }, { data, LONG } };
+	struct disk *d;
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < LONG; i++)
+		data[i] = (uint8_t)(i * 2654435761u >> 11);
+	assert_int_equal(disk_start(PATIENCE_MS * 200, &d), 0);
+	fd = disk_open(NULL, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL, 0600);
+	longest = 0;
+	assert_int_equal(disk_append(d, fd, iov, 2, 0), 0);
+	assert_in_range(__atomic_load_n(&longest, __ATOMIC_ACQUIRE), 1, 1 << 20);
+	assert_int_equal(size_of(fd), LONG + 4);
+	assert_int_equal(disk_read(NULL, fd, back, 4, 0), 4);
+	assert_memory_equal(back, "head", 4);
+	assert_int_equal(disk_read(NULL, fd, back, LONG, 4), LONG);
+	assert_memory_equal(back, data, LONG);
+	disk_stop(d);
+
+	/* Each piece takes a part of the patience, which the third or so has no more of. */
+	assert_int_equal(disk_start(PATIENCE_MS, &d), 0);
+	slow_ms = PATIENCE_MS * 2 / 5;
+	iov[0] = (struct iovec){ data, LONG };
+	assert_int_equal(disk_append(d, fd, iov, 1, LONG + 4), -ETIMEDOUT);
+	while (disk_hangs(d))
+		usleep(1000);
+	slow_ms = 0;
+	assert_int_equal(size_of(fd), LONG + 4);
+	disk_close(d, fd);
+	disk_stop(d);
+	free(data);
+	free(back);
 }
 
 static void
@@ -365,6 +413,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(calls_do_what_they_do, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_appended_too_late_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_long_is_appended_in_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_is_made_too_late_is_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_or_removed_meanwhile_is_so_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_slow_disk_takes_a_part_of_the_time, setup, teardown),

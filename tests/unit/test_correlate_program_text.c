@@ -136,11 +136,11 @@ memory_is_bounded_and_records_still_come(void **state)
 		}
 		records_forget(&w);
 	}
-	assert_in_range(whole, 750, 800);	/* 24 MiB: one user gets half of 48 */
+	assert_in_range(whole, 375, 400);	/* 12 MiB: one user gets half of 24 */
 	assert_int_equal(cut, MANY - whole);
 	assert_int_equal(totals(&w).texts_cut, cut);
 	if (before > 0)		/* 0: a sanitizer's allocator, which does not report it */
-		assert_in_range(in_use() - before, 0, UINT64_C(36) << 20);
+		assert_in_range(in_use() - before, 0, UINT64_C(24) << 20);
 	/* and what ends gives its room back */
 	for (size_t i = 0; i < MANY; i++)
 		exits(&w, &some[i], 0);
@@ -191,7 +191,7 @@ names_that_grow_are_within_the_budget(void **state)
 		cut += n->exe == NULL || n->cwd == NULL || n->argv == NULL;
 		records_forget(&w);
 	}
-	assert_in_range(HOSTILE - cut, 500, 700);	/* 24 to 32 MiB: one user gets half */
+	assert_in_range(HOSTILE - cut, 250, 350);	/* 12 to 16 MiB: one user gets half */
 	assert_in_range(totals(&w).texts_cut, cut, 2 * cut);	/* its task's, too */
 	/* What is not text, and texts of bounded length, take less than 4 KiB a program that is a task of its own. */
 	if (before > 0)
