@@ -425,7 +425,7 @@ daemon_open_delivery(struct daemon *d)
 	char error[512] = "out of memory";
 	int r;
 
-	r = dead_letters_open(c->dead_letters, c->dead_letters_max_bytes, &d->dead);
+	r = dead_letters_open(c->dead_letters, c->dead_letters_max_bytes, c->disk_free_min_bytes, &d->dead);
 	if (r < 0) {
 		log_event(LOG_LEVEL_ERROR, "dead_letters.open", "cannot use %s: %s", c->dead_letters, strerror(-r));
 		return -1;

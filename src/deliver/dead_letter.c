@@ -89,14 +89,14 @@ begin(struct dead_letters *d)
 }
 
 int
-dead_letters_open(const char *dir, uint64_t max_bytes, struct dead_letters **ret)
+dead_letters_open(const char *dir, uint64_t max_bytes, uint64_t free_min, struct dead_letters **ret)
 {
 	struct dead_letters *d = calloc(1, sizeof(*d));
 	int r;
 
 	if (d == NULL)
 		return -ENOMEM;
-	r = dead_letter_writer_new(dir, max_bytes != 0 ? max_bytes : DEFAULT_MAX_BYTES, &d->writer);
+	r = dead_letter_writer_new(dir, max_bytes != 0 ? max_bytes : DEFAULT_MAX_BYTES, free_min, &d->writer);
 	if (r < 0) {
 		free(d);
 		return r;

@@ -20,10 +20,10 @@
 struct dead_letters;
 
 /*
- * Opens a folder, which is created with the first dead letter. max_bytes limits the files in it; 0: 100 MiB. 0
- * or a negative errno.
+ * Opens a folder, which is created with the first dead letter. max_bytes limits the files in it; 0: 100 MiB. free_min
+ * bytes of its file system stay free (base/space.h); 0: none. 0 or a negative errno.
  */
-int dead_letters_open(const char *dir, uint64_t max_bytes, struct dead_letters **ret);
+int dead_letters_open(const char *dir, uint64_t max_bytes, uint64_t free_min, struct dead_letters **ret);
 /*
  * Waits for what was put: 5 s at most for the letters that are being written, and as long for those after them. NULL is
  * fine.
@@ -35,8 +35,8 @@ int dead_letters_put(struct dead_letters *d, const struct spool_record *r, const
     const char *detail);
 /*
  * Returns whether it is known what became of the oldest letter that was put and not returned yet. *ret_error: 0: it is
- * on the disk; -EDQUOT: the folder is full, until files are removed from it; or the error of the write, or of the sync
- * without which a power cut may take it. To be called at each tick until it returns false.
+ * on the disk; -EDQUOT: the folder is full, until files are removed from it; -ENOSPC: its file system is; or
+ * the error of the write, or of the sync without which a power cut may take it. To be called at each tick until it returns false.
  */
 bool dead_letters_next(struct dead_letters *d, int *ret_error);
 /* Returns the bytes of letters that are not returned yet. */

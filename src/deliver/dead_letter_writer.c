@@ -18,12 +18,14 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/space.h"
 #include "codec/ocf.h"
 #include "codec/schema.h"
 #include "deliver/dead_letter_files.h"
 #include "lake/folders.h"
 
 #define RESCAN_US INT64_C(10000000)	/* interval of scans of a full folder */
+#define BLOCK_BYTES 4096		/* what a file may take more than its size */
 
 /* The open file of a topic, for one day. */
 struct topic_state {
@@ -38,6 +40,7 @@ struct topic_state {
 struct dead_letter_writer {
 	char			*dir;		/* owned */
 	uint64_t		 max_bytes;
+	uint64_t		 free_min;	/* 0: none */
 	uint64_t		 bytes;		/* size of the files in dir */
 	int64_t			 scanned_us;	/* monotonic; of the last scan; INT64_MIN: of none */
 	int			 sync_error;	/* since dead_letter_writer_sync(): the first negative errno */
@@ -76,7 +79,7 @@ scan(struct dead_letter_writer *d)
 }
 
 int
-dead_letter_writer_new(const char *dir, uint64_t max_bytes, struct dead_letter_writer **ret)
+dead_letter_writer_new(const char *dir, uint64_t max_bytes, uint64_t free_min, struct dead_letter_writer **ret)
 {
 	struct dead_letter_writer *d = calloc(1, sizeof(*d));
 	int r = -ENOMEM;
@@ -86,6 +89,7 @@ dead_letter_writer_new(const char *dir, uint64_t max_bytes, struct dead_letter_w
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		d->topics[t].fd = -1;
 	d->max_bytes = max_bytes;
+	d->free_min = free_min;
 	d->scanned_us = INT64_MIN;
 	d->dir = strdup(dir);
 	if (d->dir != NULL)
@@ -257,6 +261,25 @@ make_folder(const char *dir)
 	return r;
 }
 
+/* Returns -ENOSPC if so many bytes more would take what stays free of the file system. */
+static int
+look_at_floor(const struct dead_letter_writer *d, size_t len)
+{
+	struct space space;
+	int fd, r;
+
+	if (d->free_min == 0)
+		return 0;
+	fd = open(d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = space_read(fd, &space);
+	close(fd);
+	if (r < 0)
+		return 0;	/* it does not say */
+	return space.free_bytes < space_floor(&space, d->free_min) + len + BLOCK_BYTES ? -ENOSPC : 0;
+}
+
 /* Locks the open file. False: letters are being removed from it, or were, and it is another file now. */
 static bool
 take(const struct topic_state *ts)
@@ -288,9 +311,6 @@ open_day(struct dead_letter_writer *d, enum topic topic, int64_t day)
 	forget(d, ts);
 	if (gmtime_r(&seconds, &tm) == NULL || strftime(date, sizeof(date), "%Y-%m-%d", &tm) == 0)
 		return -EOVERFLOW;
-	r = make_folder(d->dir);
-	if (r < 0)
-		return r;
 	for (int i = 1; i <= 100; i++) {
 		char again[8] = "";
 
@@ -336,7 +356,11 @@ dead_letter_writer_put(struct dead_letter_writer *d, enum topic topic, int64_t n
 		scan(d);
 	if (d->bytes + len > d->max_bytes)
 		return -EDQUOT;
-	error = open_day(d, topic, lake_day(now_us));
+	error = make_folder(d->dir);
+	if (error == 0)
+		error = look_at_floor(d, len);
+	if (error == 0)
+		error = open_day(d, topic, lake_day(now_us));
 	if (error < 0)
 		return error;
 	d->packed.len = 0;

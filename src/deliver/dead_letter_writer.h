@@ -13,13 +13,16 @@
 
 struct dead_letter_writer;
 
-/* Uses memory only. max_bytes limits the files in the folder. 0 or a negative errno. */
-int dead_letter_writer_new(const char *dir, uint64_t max_bytes, struct dead_letter_writer **ret);
+/*
+ * Uses memory only. max_bytes limits the files in the folder, and free_min bytes of its file system stay free (0: none,
+ * base/space.h). 0 or a negative errno.
+ */
+int dead_letter_writer_new(const char *dir, uint64_t max_bytes, uint64_t free_min, struct dead_letter_writer **ret);
 void dead_letter_writer_free(struct dead_letter_writer *d);	/* NULL is fine */
 
 /*
- * Writes an encoded letter of a topic into the file of the day of a time. 0; -EDQUOT: the folder is full; or the error
- * of the write.
+ * Writes an encoded letter of a topic into the file of the day of a time. 0; -EDQUOT: the folder is full; -ENOSPC: its
+ * file system is; or the error of the write.
  */
 int dead_letter_writer_put(struct dead_letter_writer *d, enum topic topic, int64_t now_us, const void *letter,
     size_t len);

@@ -123,7 +123,7 @@ land(struct delivery *d, enum topic topic)
 static void
 release_given_up(struct delivery *d, const struct given_up *g, int error)
 {
-	if (error == -EDQUOT)
+	if (error == -EDQUOT || error == -ENOSPC)
 		d->stats.lost_full[g->topic]++;
 	else if (error < 0)
 		d->stats.lost_unwritable[g->topic]++;

@@ -9,7 +9,8 @@
  *	<dir>/schemas/<fingerprint>.avsc                      schemas that the records were encoded with
  *
  * Records and write-ahead log entries that are put between two commits form one batch, which is written at once, with
- * a checksum: after a crash it is there whole or not at all, together with the ring offset up to which it was made. The caller moves the ring's consumer position only after spool_commit().
+ * a checksum: after a crash it is there whole or not at all, together with the ring offset up to which it was made. The
+ * caller moves the ring's consumer position only after spool_commit().
  *
  * There are two queues: one for Usage records, one for all others, so that dropping Usage records when the disk
  * is full never affects the others. Records of a topic are handed out in the order in which they were put; a topic that

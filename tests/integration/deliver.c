@@ -269,7 +269,7 @@ open_all(struct driver *d, struct spool_recovery *recovery)
 		d->seq[t] = spool_next_seq(d->spool, t);
 	if (encoder_open(&identity, &d->encoder, error, sizeof(error)) < 0)
 		die("encoder", error);
-	if (d->dead_dir != NULL && dead_letters_open(d->dead_dir, d->dead_max, &d->dead) < 0)
+	if (d->dead_dir != NULL && dead_letters_open(d->dead_dir, d->dead_max, 0, &d->dead) < 0)
 		die(d->dead_dir, "cannot open the dead letters");
 	delivery.dead = d->dead;
 	if (delivery_open(d->base, d->spool, &delivery, &events, &d->delivery) < 0)

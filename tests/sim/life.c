@@ -225,7 +225,7 @@ open_delivery(struct stages *d)
 	/* Until now no process could ask the registry: a slow disk makes the recovery of the spool last. */
 	world->registry.was_down = false;
 	world->registry.life_us = world->registry.answers_us;
-	if (dead_letters_open(DEAD_DIR, 0, &d->dead) < 0)
+	if (dead_letters_open(DEAD_DIR, 0, 0, &d->dead) < 0)
 		sim_broken("the dead letters cannot be opened");
 	o.dead = d->dead;
 	if (delivery_open(NULL, d->spool, &o, &events, &d->delivery) < 0 ||

@@ -230,7 +230,7 @@ setup(void **state)
 	base = event_base_new();
 	timers = (struct timers){ 0 };
 	assert_int_equal(spool_open(&spool_options, &spool, &recovery, error, sizeof(error)), 0);
-	assert_int_equal(dead_letters_open(dead_dir, 2000, &dead), 0);
+	assert_int_equal(dead_letters_open(dead_dir, 2000, 0, &dead), 0);
 	o.dead = dead;
 	fake = calloc(1, sizeof(*fake));
 	fake->output.ops = &ops;

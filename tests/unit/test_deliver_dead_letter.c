@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "full_disk.h"
 #include "samples.h"
 #include "codec/avro_json.h"
 #include "deliver/dead_letter.h"
@@ -53,7 +54,7 @@ open_letters(uint64_t max)
 {
 	struct dead_letters *d = NULL;
 
-	assert_int_equal(dead_letters_open(dir, max, &d), 0);
+	assert_int_equal(dead_letters_open(dir, max, 0, &d), 0);
 	return d;
 }
 
@@ -268,6 +269,32 @@ a_full_folder_takes_no_more(void **state)
 	dead_letters_close(d);
 }
 
+/* What others leave of the disk is not taken, and letters are written again once there is room. */
+static void
+the_floor_of_the_disk_stays_free(void **state)
+{
+	const uint64_t mib = 1 << 20;
+	struct dead_letters *d;
+	char path[PATH_MAX];
+
+	(void)state;
+	full_disk.folder = root;
+	full_disk.total = 1000 * mib;
+	full_disk.others = 991 * mib;
+	assert_int_equal(dead_letters_open(dir, 0, 10 * mib, &d), 0);
+	assert_int_equal(put(d, 1), -ENOSPC);
+	assert_int_equal(find(path), 0);
+	full_disk.others = 989 * mib;
+	assert_int_equal(put(d, 1), 0);
+	full_disk.others = 990 * mib;
+	assert_int_equal(put(d, 2), -ENOSPC);
+	dead_letters_close(d);
+	/* Without a floor all of it may be used. */
+	d = open_letters(0);
+	assert_int_equal(put(d, 2), 0);
+	dead_letters_close(d);
+}
+
 static void
 what_was_put_is_written_at_the_end(void **state)
 {
@@ -311,6 +338,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_torn_header_is_begun_anew, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_is_not_ours_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_folder_takes_no_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_floor_of_the_disk_stays_free, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_put_is_written_at_the_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_is_taken_away_is_made_again, setup, teardown),
 	};

@@ -46,7 +46,7 @@ open_letters(void)
 {
 	struct dead_letters *d = NULL;
 
-	assert_int_equal(dead_letters_open(root, 0, &d), 0);
+	assert_int_equal(dead_letters_open(root, 0, 0, &d), 0);
 	return d;
 }
 
