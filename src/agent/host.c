@@ -220,6 +220,17 @@ losses(const struct agent *a, struct loss_list *to)
 		h->owner.losses(to, h->owner.arg);
 }
 
+static size_t
+user_losses(const struct agent *a, struct user_loss list[USER_LOSSES], size_t n)
+{
+	struct user_loss own[USER_LOSSES];
+	size_t n_own = spool_user_losses(host_agent_const(a)->spool, own);
+
+	for (size_t i = 0; i < n_own; i++)
+		n = user_losses_add(list, n, &own[i]);
+	return n;
+}
+
 static int
 on_close(struct agent *a)
 {
@@ -239,6 +250,7 @@ static const struct agent_scope scope = {
 	.describe = describe,
 	.settle = agent_settle,
 	.losses = losses,
+	.user_losses = user_losses,
 	.close = on_close,
 };
 

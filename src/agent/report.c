@@ -103,7 +103,9 @@ agent_losses(const struct agent *a, struct loss_list *to)
 size_t
 agent_user_losses(const struct agent *a, struct user_loss ret[USER_LOSSES])
 {
-	return a->probes != NULL ? probes_user_losses(a->probes, ret) : 0;
+	size_t n = a->probes != NULL ? probes_user_losses(a->probes, ret) : 0;
+
+	return a->scope->user_losses != NULL ? a->scope->user_losses(a, ret, n) : n;
 }
 
 static bool

@@ -77,6 +77,8 @@ struct agent_scope {
 	bool (*settle)(struct agent *a, struct agent_settling *settling, size_t n);
 	/* Appends losses of this kind of agent. NULL: it has none. */
 	void (*losses)(const struct agent *a, struct loss_list *to);
+	/* Adds users' losses of this kind of agent to a list of n; returns how many there are. NULL: it has none. */
+	size_t (*user_losses)(const struct agent *a, struct user_loss list[USER_LOSSES], size_t n);
 	/* Closes what this kind of agent opened in addition. 0 or a negative errno. */
 	int (*close)(struct agent *a);
 };

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "attach/probes_state.h"
+#include "model/losses.h"
 
 #define USERS_BYTES (USERS * sizeof(struct user))
 
@@ -148,28 +149,16 @@ probes_users_look(struct probes *p)
 	}
 }
 
-/* Returns all that was lost of a user, arguments that were cut included. */
-static uint64_t
-all_of(const struct user_loss *l)
-{
-	return l->refused + l->lost + l->cut;
-}
-
 size_t
 probes_user_losses(const struct probes *p, struct user_loss ret[USER_LOSSES])
 {
-	size_t n = 0, at;
+	size_t n = 0;
 
 	for (size_t i = 0; i < USERS && p->users != NULL; i++) {
 		const struct user *u = &p->users[i];
-		struct user_loss l = { .uid = u->uid, .refused = u->refused, .lost = u->lost, .cut = u->cut };
 
-		if (all_of(&l) == 0 || (n == USER_LOSSES && all_of(&l) <= all_of(&ret[n - 1])))
-			continue;
-		n += n < USER_LOSSES;
-		for (at = n - 1; at > 0 && all_of(&ret[at - 1]) < all_of(&l); at--)
-			ret[at] = ret[at - 1];
-		ret[at] = l;
+		n = user_losses_add(ret, n, &(struct user_loss){ .uid = u->uid, .refused = u->refused, .lost = u->lost,
+		    .cut = u->cut });
 	}
 	return n;
 }

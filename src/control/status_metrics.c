@@ -193,7 +193,7 @@ put_lost_by_user(struct writer *w, const struct agent_status *s)
 
 	if (s->n_lost_by_user > 0)
 		family(w, "sluice_user_lost_total", "counter", "What was lost of those users of whom most was lost, by user and "
-		    "reason: refused programs, lost events, cut arguments.");
+		    "reason: refused programs, lost events and records, cut arguments.");
 	for (size_t i = 0; i < s->n_lost_by_user; i++) {
 		const struct user_loss *l = &s->lost_by_user[i];
 

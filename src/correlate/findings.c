@@ -201,8 +201,8 @@ emit_failed(struct correlator *c, struct run *r, const struct task *t, const str
 
 	if (!is_allowed(c, r, end_ns))
 		return;
-	d.r.head = (struct record_head){ .time_us = state_wall_us(c, end_ns), .run_id = r->id, .pipeline = r->pipeline,
-		.sample = r->sample };
+	d.r.head = (struct record_head){ .user = r->uid, .time_us = state_wall_us(c, end_ns), .run_id = r->id,
+		.pipeline = r->pipeline, .sample = r->sample };
 	if (t != NULL) {
 		d.r.head.task_id = name_or_null(t->task_id);
 		d.r.head.task = name_or_null(t->name);

@@ -20,6 +20,7 @@ program_head_fill(const struct correlator *c, const struct process *p, struct re
 	const struct task *t = p->is_overhead ? NULL : p->task;
 
 	(void)c;
+	head->user = (struct opt_u64){ p->context.uid, p->has_context };
 	if (p->run != NULL) {
 		head->run_id = p->run->id;
 		head->pipeline = p->run->pipeline;

@@ -17,9 +17,9 @@
 #define NAME_KEPT 256			/* bytes of a path that any program has */
 
 /*
- * Returns what was used within the last USE_SECONDS, taking for granted that it was used evenly within the window
- * before. The windows of all are the same, so that what users have used adds up to what all have. Events of several CPUs
- * may come a little out of order.
+ * Returns what was used within the last USE_SECONDS, as if what was used in the window before was used evenly. The
+ * windows of all are the same, so that what users have used adds up to what all have. Events of several CPUs may come a
+ * little out of order.
  */
 static uint64_t
 used_lately(struct recent_use *u, uint64_t now_ns)

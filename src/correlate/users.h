@@ -4,11 +4,11 @@
  *
  * Redaction and the rules may do RULES_STEPS over a program: LEAST_STEPS in any case, which is several times what a
  * usual one needs, and beyond that USER_STEPS a second over all programs of a user, ALL_STEPS over all programs
- * together. Likewise with the text of arguments and names, LEAST_TEXT, USER_TEXT and ALL_TEXT.
+ * together. Likewise with the text of arguments and names: LEAST_TEXT, USER_TEXT and ALL_TEXT.
  *
  * What all may use together is shared as tables are: a user may use more while it has used less, within the last
- * seconds, than is free. Of n users that use as much as they can, each has one part of n + 1, and one stays free: another
- * user is not refused before it has half of that at once, and as much as the others as their use becomes old.
+ * seconds, than is free. Of n users that use as much as they can, each has one part of n + 1, and one stays free.
+ * Another is not refused before it has half of that at once, and as much as the others as their use becomes old.
  *
  * Tables of the correlator are shared as the kernel side shares its own (bpf/share.h): a user may have another entry
  * while having fewer than are free. One user alone gets half of a table, two get a third each, and so on; and there is

@@ -35,8 +35,8 @@ int dead_letters_put(struct dead_letters *d, const struct spool_record *r, const
     const char *detail);
 /*
  * Returns whether it is known what became of the oldest letter that was put and not returned yet. *ret_error: 0: it is
- * on the disk; -EDQUOT: the folder is full, until files are removed from it; -ENOSPC: its file system is; or
- * the error of the write, or of the sync without which a power cut may take it. To be called at each tick until it returns false.
+ * on the disk; -EDQUOT: the folder is full, until files are removed from it; -ENOSPC: its file system is; or the error
+ * of the write, or of the sync without which a power cut may take it. To be called at each tick until it returns false.
  */
 bool dead_letters_next(struct dead_letters *d, int *ret_error);
 /* Returns the bytes of letters that are not returned yet. */

@@ -51,7 +51,7 @@ struct delivery_stats {
 	uint64_t rewinds;
 	struct delivery_dead dead[DELIVERY_REASONS];	/* given up, by reason, whether written or not */
 	size_t n_dead;
-	uint64_t lost_full[TOPIC_COUNT];	/* given up and not written: the folder of dead letters, or its disk, is full */
+	uint64_t lost_full[TOPIC_COUNT];	/* given up, not written: the dead letters' folder or disk is full */
 	uint64_t lost_unwritable[TOPIC_COUNT];	/* given up and not written: writing or syncing failed */
 	struct delivery_wait waits[TOPIC_COUNT];
 	uint64_t in_flight;		/* handed over and not delivered; or given up, and the letter is not synced */

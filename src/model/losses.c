@@ -27,6 +27,38 @@ losses_add(struct loss_list *l, const char *place, const char *reason, uint64_t 
 	l->list[l->n++] = (struct agent_loss){ place, reason, count };
 }
 
+/* Returns all that was lost of a user, arguments that were cut included. */
+static uint64_t
+all_of(const struct user_loss *l)
+{
+	return l->refused + l->lost + l->cut;
+}
+
+size_t
+user_losses_add(struct user_loss list[USER_LOSSES], size_t n, const struct user_loss *l)
+{
+	struct user_loss sum = *l;
+	size_t at = 0;
+
+	if (all_of(l) == 0)
+		return n;
+	while (at < n && list[at].uid != l->uid)
+		at++;
+	if (at < n) {
+		sum.refused += list[at].refused;
+		sum.lost += list[at].lost;
+		sum.cut += list[at].cut;
+	} else if (n < USER_LOSSES) {
+		n++;
+	} else if (all_of(l) <= all_of(&list[--at])) {
+		return n;
+	}
+	for (; at > 0 && all_of(&list[at - 1]) < all_of(&sum); at--)
+		list[at] = list[at - 1];
+	list[at] = sum;
+	return n;
+}
+
 void
 losses_free(struct loss_list *l)
 {

@@ -16,6 +16,11 @@ struct loss_list {
 
 /* Appends a loss that is not 0. Without memory it is left out; its counter is not touched, and the next list has it. */
 void losses_add(struct loss_list *l, const char *place, const char *reason, uint64_t count);
+/*
+ * Adds a user's losses to a list of n, by sum, largest first: to those of the same user, if it is there, or in place of
+ * the smallest, if the list is full. Returns how many there are then.
+ */
+size_t user_losses_add(struct user_loss list[USER_LOSSES], size_t n, const struct user_loss *l);
 /* Frees the list and leaves it empty; the names belong to others. */
 void losses_free(struct loss_list *l);
 

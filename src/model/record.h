@@ -38,6 +38,7 @@ struct record_head {
 	const char *task_id;
 	const char *task;
 	const char *sample;
+	struct opt_u64 user;		/* whose share it takes; no field of the record; unknown: no user's */
 };
 
 enum record_phase {
@@ -261,11 +262,11 @@ struct agent_loss {
 
 #define USER_LOSSES 16	/* users at most, of which losses are listed */
 
-/* What the kernel side lost of one user's programs, since its maps were made. */
+/* What was lost of a user's programs: in the kernel since its maps were made, in the spool since the agent began. */
 struct user_loss {
 	uint64_t uid;
 	uint64_t refused;		/* programs for which there was no room */
-	uint64_t lost;			/* events for which there was no room */
+	uint64_t lost;			/* events and records for which there was no room */
 	uint64_t cut;			/* arguments that were cut for lack of room */
 };
 
@@ -324,6 +325,8 @@ struct encoded_record {
 	const char *key;	/* "<host_id>:<run_id>" */
 	const void *data;	/* Avro binary, without framing */
 	size_t len;
+	struct opt_u64 user;	/* whose share it takes; unknown: no user's */
+	bool is_end;		/* no later record has what it has */
 };
 
 #endif

@@ -25,6 +25,7 @@ spool_remove(struct spool *s, struct spool_segment *seg)
 		spool_segment_unlink(s, seg);
 	else
 		s->memory_bytes -= seg->size;
+	spool_share_give_back(s, seg->size);
 	s->bytes -= seg->size;
 	TAILQ_REMOVE(&s->queues[seg->queue].segments, seg, at);
 	spool_segment_free(s, seg);

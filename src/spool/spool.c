@@ -29,6 +29,7 @@ spool_drop_name(enum spool_drop reason)
 		[SPOOL_DROP_FULL] = "spool_full",
 		[SPOOL_DROP_MEMORY] = "spool_memory_full",
 		[SPOOL_DROP_CORRUPT] = "spool_corrupt",
+		[SPOOL_DROP_SHARE] = "spool_over_share",
 	};
 
 	return (unsigned)reason < SPOOL_DROPS ? names[reason] : NULL;
@@ -79,6 +80,7 @@ add_record(struct spool *s, const struct encoded_record *r)
 	if (to == NULL)
 		return -ENOMEM;
 	spool_entry_pack(to, &e);
+	spool_share_take(s, r, spool_entry_size(e.key_len, r->len));
 	if (q->records++ == 0)
 		q->first_us = r->time_us;
 	q->counts[r->topic]++;
@@ -90,7 +92,7 @@ int
 spool_put(void *spool, const struct encoded_record *r)
 {
 	struct spool *s = spool;
-	int error = add_record(s, r);
+	int error = spool_share_refuses(s, r) ? 0 : add_record(s, r);
 
 	if (error == 0 && r->seq >= s->next_seq[r->topic]) {
 		s->next_seq[r->topic] = r->seq + 1;
@@ -110,7 +112,8 @@ spool_disk(struct spool *s)
 int
 spool_put_again(struct spool *s, const struct spool_record *r)
 {
-	struct encoded_record record = { r->topic, r->time_us, r->seq, r->key, r->data, r->len };
+	struct encoded_record record = { .topic = r->topic, .time_us = r->time_us, .seq = r->seq, .key = r->key,
+	    .data = r->data, .len = r->len };
 	const struct spool_queue_state *q = &s->queues[spool_queue_of(r->topic)];
 	int error;
 
@@ -190,7 +193,7 @@ spool_put_wal(struct spool *s, const void *data, size_t len)
 	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 	int r;
 
-	if (s->is_abandoning)
+	if (s->is_abandoning || (s->is_log_cut && !s->is_checkpointing))
 		return 0;
 	r = add_wal_entry(s, SPOOL_ENTRY_WAL, data, len);
 	if (s->is_checkpointing && (r < 0 || q->batch.len - q->before.len > checkpoint_max(s))) {
@@ -231,6 +234,8 @@ spool_wants_checkpoint(const struct spool *s)
 
 	if (s->abandoned_bytes > 0)
 		return s->since_checkpoint >= s->abandoned_bytes * 4;
+	if (s->is_log_cut)
+		return spool_share_has_room(s);
 	if (s->checkpoint.seg == NULL || s->needs_checkpoint)
 		return true;
 	/* A state that is large relative to a segment is not written for each segment. */
@@ -309,6 +314,7 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 		s->since_checkpoint = 0;
 		s->wal_bytes_since = 0;
 		s->needs_checkpoint = false;
+		s->is_log_cut = false;
 	}
 }
 
@@ -458,6 +464,10 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	memcpy(s->batch_schemas, s->fingerprints, sizeof(s->batch_schemas));
 	spool_make_room(s, 0);
+	if (s->is_lacking_by_cut && !s->is_log_cut && s->failed == 0) {
+		s->is_lacking_by_cut = false;
+		(void)spool_set_lacking(s, false);
+	}
 	s->stats.commits++;
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */
 	if (s->failed < 0)
@@ -532,6 +542,10 @@ spool_set_lacking(struct spool *s, bool is_lacking)
 {
 	int r;
 
+	if (!is_lacking && s->is_log_cut) {
+		s->is_lacking_by_cut = true;
+		return 0;
+	}
 	s->is_lacking = is_lacking;
 	r = spool_marks_write(s, false);
 	s->is_state_moved = s->is_state_moved || r < 0;

@@ -111,15 +111,17 @@ bool spool_ring_offset(const struct spool *s, struct ring_offset *ret);
 bool spool_lacks_batches(const struct spool *s);
 /*
  * Sets what spool_lacks_batches() returns to the next owner in this boot: false, once all that depends on the missing
- * batches is committed. 0, or a negative errno: it is written later.
+ * batches is committed. It stays true while users' shares keep entries out (share.c). 0, or a negative errno: it is
+ * written later.
  */
 int spool_set_lacking(struct spool *s, bool is_lacking);
 /* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. To be called after opening. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 
 /*
- * Adds a record to the current batch. spool is a struct spool; the function has the type of a stream output's
- * put. Returns 0; -EMSGSIZE: too large for any batch; -ENOMEM.
+ * Adds a record to the current batch, or counts it as dropped, if the spool is almost full and its user has its share.
+ * spool is a struct spool; the function has the type of a stream output's put. Returns 0; -EMSGSIZE: too large for any
+ * batch; -ENOMEM.
  */
 int spool_put(void *spool, const struct encoded_record *r);
 /*
@@ -135,7 +137,10 @@ int spool_put_again(struct spool *s, const struct spool_record *r);
  */
 uint64_t spool_delivered(const struct spool *s);
 
-/* Adds a write-ahead log entry to the current batch; spool_replay() returns it, uninterpreted. 0 or -ENOMEM. */
+/*
+ * Adds a write-ahead log entry to the current batch; spool_replay() returns it, uninterpreted. 0 or -ENOMEM. While the
+ * spool is almost full, and users' records are not put, the entry is not either (share.c).
+ */
 int spool_put_wal(struct spool *s, const void *data, size_t len);
 /*
  * Returns whether the next batch should begin with the whole state, because the log has grown or a new segment
@@ -242,6 +247,7 @@ enum spool_drop {
 	SPOOL_DROP_FULL,	/* more than max_bytes: the oldest was dropped */
 	SPOOL_DROP_MEMORY,	/* the disk could not be written and memory is full */
 	SPOOL_DROP_CORRUPT,	/* damaged when it was read back */
+	SPOOL_DROP_SHARE,	/* not put: the spool was almost full, and its user had its share */
 	SPOOL_DROPS,
 };
 const char *spool_drop_name(enum spool_drop reason);	/* "spool_full", ...; static */
@@ -279,6 +285,8 @@ struct spool_stats {
 	uint64_t floor_bytes;		/* of them those that stay free; 0: none, or not known */
 	bool is_at_floor;		/* the files do not grow: records give way, or batches are in memory */
 };
+/* Returns the users of whom most records were dropped, since they had their shares; most first. */
+size_t spool_user_losses(const struct spool *s, struct user_loss ret[USER_LOSSES]);
 /* Fills in the figures as they are now. */
 void spool_stats(const struct spool *s, struct spool_stats *ret);
 

@@ -15,6 +15,7 @@
  *	sync.c      the thread that calls fdatasync(2)
  *	mark.c      progress of records up to a moment
  *	floor.c     how large the files may be before the disk is almost full
+ *	share.c     whose records are not put while the spool is almost full
  *	room.c      removal of segments, and dropping of records
  *	read.c      records out
  *	aside.c     topics that are read behind the others of their queue
@@ -219,6 +220,14 @@ struct spool_text {
 	char		 text[];
 };
 
+#define SPOOL_USERS 4096	/* users whose ids are equal modulo this have one share together */
+
+struct spool_user {
+	uint64_t	 uid;			/* of the last record of which something was lost */
+	uint64_t	 bytes;			/* of its records in the segments and batches */
+	uint64_t	 lost;			/* records */
+};
+
 struct spool_syncer;
 struct spool_behind;
 
@@ -314,6 +323,9 @@ struct spool {
 	void		(*on_synced)(void *arg);	/* the caller's; NULL: none */
 	void		*on_synced_arg;
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
+	struct spool_user users[SPOOL_USERS];
+	bool		 is_log_cut;		/* entries are not taken, up to the next checkpoint; see share.c */
+	bool		 is_lacking_by_cut;	/* is_lacking is over with it */
 };
 
 /* segment.c */
@@ -491,6 +503,17 @@ void spool_sync_stop(struct spool *s);
 void spool_sync_poll(struct spool *s, bool is_due);
 /* Stops the thread and syncs everything here. 0 or the first negative errno. */
 int spool_sync_all(struct spool *s);
+
+/* share.c */
+
+/* Returns whether a record is not put, since its user has its share, and counts it. */
+bool spool_share_refuses(struct spool *s, const struct encoded_record *r);
+/* Returns whether so much is free that no user's records are refused. */
+bool spool_share_has_room(const struct spool *s);
+/* Counts the bytes of a record that was put. */
+void spool_share_take(struct spool *s, const struct encoded_record *r, uint64_t bytes);
+/* Gives back those of a segment that is about to be removed. */
+void spool_share_give_back(struct spool *s, uint64_t bytes);
 
 /* floor.c */
 

@@ -101,11 +101,12 @@ key(struct stream *s, const char *run_id)
 }
 
 static int
-put(struct stream *s, enum topic topic, const struct record_head *head, const void *record)
+put(struct stream *s, enum topic topic, const struct record_head *head, const void *record, bool is_end)
 {
 	struct topic_state *t = &s->topics[topic];
 	uint64_t seq = t->seq++;	/* taken even if the record fails: the hole shows the loss */
-	struct encoded_record out = { .topic = topic, .time_us = head->time_us, .seq = seq };
+	struct encoded_record out = { .topic = topic, .time_us = head->time_us, .seq = seq,
+	    .user = head->user, .is_end = is_end };
 	const uint8_t *data;
 	int r;
 
@@ -128,43 +129,43 @@ fail:
 int
 stream_program(struct stream *s, const struct program_record *r)
 {
-	return put(s, TOPIC_PROGRAM, &r->head, r);
+	return put(s, TOPIC_PROGRAM, &r->head, r, r->phase == PHASE_END);
 }
 
 int
 stream_usage(struct stream *s, const struct usage_record *r)
 {
-	return put(s, TOPIC_USAGE, &r->head, r);
+	return put(s, TOPIC_USAGE, &r->head, r, false);
 }
 
 int
 stream_task(struct stream *s, const struct work_record *r)
 {
-	return put(s, TOPIC_TASK, &r->head, r);
+	return put(s, TOPIC_TASK, &r->head, r, r->phase == PHASE_END);
 }
 
 int
 stream_run(struct stream *s, const struct work_record *r)
 {
-	return put(s, TOPIC_RUN, &r->head, r);
+	return put(s, TOPIC_RUN, &r->head, r, r->phase == PHASE_END);
 }
 
 int
 stream_host(struct stream *s, const struct host_record *r)
 {
-	return put(s, TOPIC_HOST, &r->head, r);
+	return put(s, TOPIC_HOST, &r->head, r, false);
 }
 
 int
 stream_finding(struct stream *s, const struct finding_record *r)
 {
-	return put(s, TOPIC_FINDING, &r->head, r);
+	return put(s, TOPIC_FINDING, &r->head, r, true);
 }
 
 int
 stream_agent(struct stream *s, const struct agent_record *r)
 {
-	return put(s, TOPIC_AGENT, &r->head, r);
+	return put(s, TOPIC_AGENT, &r->head, r, false);
 }
 
 void

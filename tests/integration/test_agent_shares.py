@@ -2,6 +2,7 @@
 """Users of a host have shares of the processes that are followed at once, and of the ring: a user who needs less than a share
 loses nothing, whatever two others do, and each share is given back exactly."""
 import collections
+import contextlib
 import ctypes
 import glob
 import json
@@ -178,6 +179,41 @@ class Shares(AgentTest):
         # A program has its END without a name if its exec did not fit, and without arguments if the agent had no memory for them.
         ends = collections.Counter(r["ppid"] for r in topics["sluice.program"] if r["phase"] == "END")
         self.assertEqual([1500, 1500], [ends[p.pid] for p in greedy], self.lost_of(topics))
+
+    def test_a_user_below_its_share_of_the_spool_loses_nothing(self):
+        """The lake's disk is full for so long that one user's programs fill the spool: another's wait there until it is not."""
+        disk = os.path.join(self.room, "disk")
+        os.makedirs(disk)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0755", "tmpfs", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
+        a = self.agent(lake=disk + "/lake", disk_free_min=0, spool={"max": "16MiB"}).start()
+        a.settle(delivered=True)
+        with open(disk + "/fill", "wb") as f, contextlib.suppress(OSError):
+            while True:
+                f.write(bytes(65536))
+        self.assertEqual(0, self.runs(MODEST, "before", 50, 100).wait())
+        greedy = self.runs(GREEDY, "greedy", 1000000, 20000)
+        a.wait(lambda: self.over_share(a) > 500, timeout=120, what="records that are not put")
+        self.assertEqual(0, self.runs(MODEST, "beside", 50, 100).wait())
+        over = self.over_share(a)
+        a.wait(lambda: self.over_share(a) > over, what="more of them")
+        greedy.kill()
+        greedy.wait()
+        os.unlink(disk + "/fill")
+        a.settle(delivered=True, timeout=90)
+        self.assertEqual(0, a.stop(), a.log_text())
+        topics = read_lake(disk + "/lake")
+        for name in ("before", "beside"):
+            self.assertEqual({str(i): 1 for i in range(50)}, self.ends(topics, MODEST, name), name)
+        self.assertEqual({GREEDY}, set(self.lost_of(topics)))
+        lost = collections.Counter()
+        for place, reason, n in losses(topics):
+            lost[reason] += n
+        self.assertEqual(0, lost["spool_full"], lost)
+        self.assertEqual(lost["spool_over_share"] + lost["ring_full"], self.lost_of(topics)[GREEDY]["lost"])
+
+    def over_share(self, a):
+        return sum(d["count"] for d in a.status()["spool"]["dropped"] if d["reason"] == "spool_over_share")
 
 
 if __name__ == "__main__":

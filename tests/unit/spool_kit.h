@@ -221,8 +221,9 @@ kit_data(enum topic topic, uint64_t seq, size_t len, uint8_t *data)
 	return len;
 }
 
+/* Puts a record of a user, or of none. */
 static inline int
-kit_put_len(struct kit *k, enum topic topic, size_t len)
+kit_put_of(struct kit *k, enum topic topic, size_t len, struct opt_u64 user, bool is_end)
 {
 	static uint8_t data[17 << 20];
 	struct spool *spool = k->spool;
@@ -230,8 +231,15 @@ kit_put_len(struct kit *k, enum topic topic, size_t len)
 	char key[64];
 
 	snprintf(key, sizeof(key), "host:run-%" PRIu64, seq);
-	return spool_put(spool, &(struct encoded_record){ topic, KIT_TIME + (int64_t)seq, seq, key, data,
-	    kit_data(topic, seq, len, data) });
+	return spool_put(spool, &(struct encoded_record){ .topic = topic, .time_us = KIT_TIME + (int64_t)seq,
+	    .seq = seq, .key = key, .data = data, .len = kit_data(topic, seq, len, data), .user = user,
+	    .is_end = is_end });
+}
+
+static inline int
+kit_put_len(struct kit *k, enum topic topic, size_t len)
+{
+	return kit_put_of(k, topic, len, (struct opt_u64){ 0 }, false);
 }
 
 static inline void
