@@ -28,6 +28,7 @@
 #include "correlate/account.h"
 #include "correlate/attribute.h"
 #include "correlate/attribute_task.h"
+#include "correlate/cgroups.h"
 #include "correlate/cputime.h"
 #include "correlate/findings.h"
 #include "correlate/process.h"
@@ -290,6 +291,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	if (was_announced)
 		account_withdraw(c, p);
 	process_exec(c, p, s, &above);
+	cgroups_own(c, &s->context);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
 	judgement_begin(c, &rules, s->context.uid, s->time_ns);
 	process_set_text(c, p, shared_text_of(c, users_trim(c, s, &trimmed), known, &candidate));

@@ -205,6 +205,8 @@ replay_process(struct correlator *c, struct wal_reader *r)
 		text->logged_by = p->id;
 		text->logged_in = c->wal.checkpoint;
 	}
+	if (p->has_context)
+		cgroups_own(c, &p->context);
 	if (t.flags & WAL_BIT(PROCESS_WAS_SHOWN) && p->has_context) {	/* in the order of program_emit() */
 		cgroup_use(c, p->context.cgroup_v2, true);
 		cgroup_use(c, p->context.cgroup_v1, false);

@@ -558,7 +558,57 @@ there_is_a_limit_to_cgroup_paths(void **state)
 	for (uint64_t id = 1; id <= 3 * CGROUPS_BYTES_MAX / sizeof(path); id++)
 		correlator_cgroup(w.c, &(struct cgroup_event){ .id = id, .is_v2 = true, .path = path });
 	count_kept();
-	assert_int_equal(logged[WAL_CGROUP], CGROUPS_BYTES_MAX / (sizeof(path) - 1));
+	assert_int_equal(logged[WAL_CGROUP], CGROUPS_BYTES_MAX / (sizeof(path) + sizeof(struct cgroup_path)));
+}
+
+static struct being
+runs_in_group(uint32_t uid, uint64_t id, const char *path)
+{
+	struct being b = forks(&w, NULL);
+
+	correlator_cgroup(w.c, &(struct cgroup_event){ .id = id, .is_v2 = true, .path = path });
+	b.context.uid = uid;
+	b.context.cgroup_v2 = id;
+	execs(&w, &b, "tool");
+	return b;
+}
+
+/* A user who makes many loses paths of its own, though they were used later than another's. */
+static void
+cgroups_of_one_user_leave_those_of_another(void **state)
+{
+	char path[4096], name[32];
+	struct being b[10];
+
+	(void)state;
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	path[0] = '/';
+	for (int i = 0; i < 10; i++) {
+		snprintf(name, sizeof(name), "/of-another/%d", i);
+		b[i] = runs_in_group(1002, 1 + (uint64_t)i, name);
+	}
+	for (uint64_t i = 0; i < 3 * CGROUPS_BYTES_MAX / sizeof(path); i++) {
+		struct being other = runs_in_group(1001, 100 + i, path);
+
+		exits(&w, &other, 0);
+		records_forget(&w);
+	}
+	for (int i = 0; i < 10; i++) {
+		const struct kept_record *n;
+
+		exits(&w, &b[i], 0);
+		n = record_of(&w, &b[i], 0, PHASE_END);
+		snprintf(name, sizeof(name), "/of-another/%d", i);
+		assert_non_null(n->cgroup);
+		assert_string_equal(n->cgroup, name);
+	}
+	/* Many of them are short. */
+	for (uint64_t i = 0; i < 2 * CGROUPS_KNOWN_MAX; i++)
+		correlator_cgroup(w.c, &(struct cgroup_event){ .id = 100000 + i, .is_v2 = true, .path = "/short" });
+	assert_int_equal(HASH_COUNT(w.c->cgroups), CGROUPS_KNOWN_MAX);
+	for (int i = 0; i < 10; i++)
+		assert_non_null(cgroup_find(w.c, 1 + (uint64_t)i, true));
 }
 
 int
@@ -584,6 +634,7 @@ main(void)
 		TEST(each_loss_is_counted_once),
 		TEST(there_is_a_limit_to_those_alive),
 		TEST(there_is_a_limit_to_cgroup_paths),
+		TEST(cgroups_of_one_user_leave_those_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
