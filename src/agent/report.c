@@ -108,6 +108,15 @@ agent_user_losses(const struct agent *a, struct user_loss ret[USER_LOSSES])
 	return a->scope->user_losses != NULL ? a->scope->user_losses(a, ret, n) : n;
 }
 
+void
+agent_usage(const struct agent *a, uint64_t *ret_cpu_ns, uint64_t *ret_rss_bytes)
+{
+	struct reader_usage readers = reader_usage(a->reader);
+
+	*ret_cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + own_reaped_cpu_ns() + readers.cpu_ns;
+	*ret_rss_bytes = own_rss_bytes() + readers.rss_bytes;
+}
+
 static bool
 bpf_stats_are_on(void)
 {
@@ -175,8 +184,7 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 			{ costs[i].run_time_ns, has_stats } };
 	r.probes = probes;
 	r.n_probes = n;
-	r.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	r.rss_bytes = own_rss_bytes();
+	agent_usage(a, &r.cpu_ns, &r.rss_bytes);
 	r.message = a->message;
 	a->scope->describe(a, &r);
 	stream_agent(a->stream, &r);

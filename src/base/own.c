@@ -1,22 +1,69 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * own: reads /proc/self/statm, proc(5).
+ * own: reads /proc/PID/statm, proc(5), and the clocks of processes.
  */
 #include "base/own.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+
+/* Reads the resident pages of a process, and those of them that are of files. False: /proc cannot be read. */
+static bool
+read_pages(const char *path, unsigned long long *ret, unsigned long long *ret_of_files)
+{
+	unsigned long long all;
+	FILE *f = fopen(path, "re");
+	bool is_read;
+
+	if (f == NULL)
+		return false;
+	is_read = fscanf(f, "%llu %llu %llu", &all, ret, ret_of_files) == 3;
+	fclose(f);
+	return is_read;
+}
 
 uint64_t
 own_rss_bytes(void)
 {
-	unsigned long long pages = 0, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long long resident, of_files;
 
-	if (f == NULL)
+	if (!read_pages("/proc/self/statm", &resident, &of_files))
 		return 0;
-	if (fscanf(f, "%llu %llu", &pages, &resident) != 2)
-		resident = 0;
-	fclose(f);
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t
+own_reaped_cpu_ns(void)
+{
+	struct rusage u;
+
+	if (getrusage(RUSAGE_CHILDREN, &u) < 0)
+		return 0;
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
+	    (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+uint64_t
+own_child_cpu_ns(pid_t pid)
+{
+	clockid_t clock;
+
+	return clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
+}
+
+uint64_t
+own_child_rss_bytes(pid_t pid)
+{
+	unsigned long long resident, of_files;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
+	if (!read_pages(path, &resident, &of_files) || resident < of_files)
+		return 0;
+	return (resident - of_files) * (uint64_t)sysconf(_SC_PAGESIZE);
 }

@@ -1,12 +1,18 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * own: the resources that this process itself uses. Its CPU time is clock_ns(CLOCK_PROCESS_CPUTIME_ID).
+ * own: the resources that this process and its children use. Its own CPU time is clock_ns(CLOCK_PROCESS_CPUTIME_ID).
  */
 #ifndef SLUICE_BASE_OWN_H
 #define SLUICE_BASE_OWN_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 uint64_t own_rss_bytes(void);	/* 0: /proc cannot be read */
+/* Returns the CPU time of children that were reaped. */
+uint64_t own_reaped_cpu_ns(void);
+/* Return the CPU time of a child that was not, and its memory without that of files, which others share; 0: unknown. */
+uint64_t own_child_cpu_ns(pid_t pid);
+uint64_t own_child_rss_bytes(pid_t pid);
 
 #endif

@@ -12,7 +12,6 @@
 #include "agent/subscription.h"
 #include "attach/probes.h"
 #include "base/clock.h"
-#include "base/own.h"
 #include "daemon/state.h"
 #include "runtime/container_resolver.h"
 #include "stream/stream.h"
@@ -224,13 +223,12 @@ fill_doors(struct agent_status *s, struct daemon *d)
 }
 
 static void
-fill_own(struct agent_status *s)
+fill_own(struct agent_status *s, const struct agent *a)
 {
 	struct dirent *e;
 	DIR *fds;
 
-	s->process.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	s->process.rss_bytes = own_rss_bytes();
+	agent_usage(a, &s->process.cpu_ns, &s->process.rss_bytes);
 	fds = opendir("/proc/self/fd");
 	if (fds != NULL) {
 		while ((e = readdir(fds)) != NULL)
@@ -267,7 +265,7 @@ daemon_fill_status(struct agent_status *s, void *arg)
 	fill_output(s, d);
 	fill_containers(s, d);
 	fill_doors(s, d);
-	fill_own(s);
+	fill_own(s, d->agent);
 }
 
 void

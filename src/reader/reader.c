@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "reader/penalty.h"
 
 #define MS UINT64_C(1000000)
@@ -541,6 +542,26 @@ reader_look(struct reader *r)
 	reap(r);
 	if (r->reads_files)
 		(void)ask_for_one(&r->current[READER_OF_FILES]);	/* before a file is to be read */
+}
+
+static void
+add_usage(struct reader_usage *u, pid_t pid)
+{
+	u->cpu_ns += own_child_cpu_ns(pid);
+	u->rss_bytes += own_child_rss_bytes(pid);
+}
+
+struct reader_usage
+reader_usage(const struct reader *r)
+{
+	struct reader_usage u = { 0 };
+
+	for (int role = 0; r != NULL && role < READER_ROLES; role++)
+		if (r->current[role].fd >= 0)
+			add_usage(&u, r->current[role].pid);
+	for (size_t i = 0; r != NULL && i < r->n_stuck; i++)
+		add_usage(&u, r->stuck[i].pid);
+	return u;
 }
 
 struct reader_counts

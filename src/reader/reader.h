@@ -69,6 +69,12 @@ ssize_t reader_file(struct reader *r, const char *path, char *buf, size_t size);
 void reader_confine(struct reader *r);
 /* Reaps readers that ended, and has one of files ready; to be called once a second. */
 void reader_look(struct reader *r);
+/* What the readers use that were not reaped. */
+struct reader_usage {
+	uint64_t cpu_ns;	/* since they began */
+	uint64_t rss_bytes;	/* without files */
+};
+struct reader_usage reader_usage(const struct reader *r);	/* all 0 for NULL */
 /* Returns the counts; all 0 for NULL. */
 struct reader_counts reader_counts(const struct reader *r);
 

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "reader/reader.h"
 #include "tree.h"
 
@@ -167,6 +168,33 @@ a_process_is_read(void **state)
 	assert_int_equal(texts.start_ticks, proc_reader_start_ticks(f, (uint32_t)getpid()));
 	proc_reader_free(f);
 	assert_non_null(strstr(answered.bytes, "test_reader"));
+}
+
+/* Also of one that was killed, until it is reaped: then it is among the children's. */
+static void
+what_readers_use_is_known(void **state)
+{
+	struct reader_usage before, after;
+	uint64_t reaped = own_reaped_cpu_ns();
+
+	(void)state;
+	before = reader_usage(NULL);
+	assert_int_equal(before.cpu_ns + before.rss_bytes, 0);
+	ask(ME);
+	run_until(1);
+	before = reader_usage(reader);
+	assert_true(before.cpu_ns > 0);
+	assert_true(before.rss_bytes > 0);
+	for (int i = 0; i < 300; i++)
+		ask(ME);
+	run_until(301);
+	after = reader_usage(reader);
+	assert_true(after.cpu_ns > before.cpu_ns);
+	reader_close(reader);
+	reader = NULL;
+	while (waitpid(born.pid[0], NULL, 0) > 0)
+		continue;
+	assert_true(own_reaped_cpu_ns() - reaped >= after.cpu_ns / 2);	/* the kernel counts in microseconds there */
 }
 
 static void
@@ -412,6 +440,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(answers_come_in_the_order_of_the_questions),
 		TEST(a_process_is_read),
+		TEST(what_readers_use_is_known),
 		TEST(one_that_is_gone_is_an_answer),
 		TEST(the_queue_is_bounded),
 		TEST(one_that_hangs_is_replaced_and_its_user_waits),
