@@ -56,9 +56,7 @@ cut_log(struct spool *s)
 	if (s->is_log_cut)
 		return;
 	s->is_log_cut = true;
-	s->is_lacking_by_cut = !s->is_lacking;
-	if (s->is_lacking_by_cut)
-		(void)spool_set_lacking(s, true);
+	s->is_lacking_by_cut = !s->is_lacking;	/* which spool_put() stores */
 }
 
 bool

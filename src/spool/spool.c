@@ -92,8 +92,11 @@ int
 spool_put(void *spool, const struct encoded_record *r)
 {
 	struct spool *s = spool;
-	int error = spool_share_refuses(s, r) ? 0 : add_record(s, r);
+	bool is_refused = spool_share_refuses(s, r);
+	int error = is_refused ? 0 : add_record(s, r);
 
+	if (is_refused && s->is_lacking_by_cut && !s->is_lacking)
+		(void)spool_set_lacking(s, true);
 	if (error == 0 && r->seq >= s->next_seq[r->topic]) {
 		s->next_seq[r->topic] = r->seq + 1;
 		s->has_seq_moved = true;
