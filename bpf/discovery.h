@@ -50,7 +50,7 @@ enter_found(const struct task *k)
 	struct task_struct *t = k->t;
 	struct proc_key key = { (u64)k->signal, t->start_boottime };
 	u32 zero = 0;
-	u64 refused_programs;
+	u64 refused_before_it;
 	struct proc *p;
 	long error;
 
@@ -70,8 +70,8 @@ enter_found(const struct task *k)
 		return NULL;
 	p->self.start_ns = t->start_boottime;
 	p->self.pid = t->tgid;
-	refused_programs = refused_before(t);
-	p->self.index = refused_programs;
+	refused_before_it = refused_before(t);
+	p->self.index = refused_before_it;
 	p->exec_id = t->self_exec_id;
 	p->program_start_ns = t->start_boottime;
 	p->execed = 1;
@@ -85,14 +85,14 @@ enter_found(const struct task *k)
 		user_read(&p->user, &p->user_uid, k->untrusted);
 	error = entry_make(&key, p);
 	if (!error) {
-		if (refused_programs) {
-			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_MAP);
-			__sync_fetch_and_add(&lost_records, 2 * refused_programs);
-			USER_COUNT(p->user, p->user_uid, refused, refused_programs);
-		}
+		if (refused_before_it)
+			refused_count(EVENT_PROG_EXEC, refused_before_it, p->user, p->user_uid);
 	} else if (error != -EEXIST)	/* on_fork was faster */
 		refuse(t, p->user);
-	return proc_of_task(k);
+	p = proc_of_task(k);
+	if (p && k->signal->live.counter == 0)	/* by now: on_exit may have been before the entry */
+		p->zombie_ns = bpf_ktime_get_boot_ns();
+	return p;
 }
 
 /*
@@ -213,7 +213,7 @@ judge_anew(struct task *k, struct proc *p, bool has_loop)
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	bool is_mark = snapshot_judge == FILTER_JUDGE_ENTERED;
 
-	if (p->end_ns || !k->mm)	/* too late to report it */
+	if (p->end_ns || !k->mm || k->signal->live.counter == 0)	/* too late to report it */
 		return false;
 	if (is_mark && p->reported)
 		return false;

@@ -136,17 +136,13 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 }
 
 /*
- * Counts the programs that ran in a process of the host's agent while there was no room for it: of one that ran before
- * the probes, the one that was to be discovered. Returns their number. execs: of the process, that they are of.
+ * Returns how many programs ran in a process of the host's agent while there was no room for it: of one that ran before
+ * the probes, the one that was to be discovered. execs: of the process, that they are of.
  */
 static __always_inline u64
-refused_count(const struct task_struct *leader, u64 execs, u32 user, u32 uid)
+refused_programs(const struct task_struct *leader, u64 execs)
 {
-	u64 programs = leader->start_boottime < since_ns ? 1 : execs;
-
-	__sync_fetch_and_add(&lost_records, 2 * programs);
-	USER_COUNT(user, uid, refused, programs);
-	return programs;
+	return leader->start_boottime < since_ns ? 1 : execs;
 }
 
 /*
@@ -176,8 +172,9 @@ adopt_at_exec(const struct task *k)
 	p->is_cut = k->signal->sum_sched_runtime != 0;	/* threads of it have ended, uncounted */
 	execs = leader->self_exec_id - leader->parent_exec_id - 1;	/* before this one */
 	if (execs) {
-		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_MAP);
-		p->self.index = refused_count(leader, execs, p->user, p->user_uid) - 1;
+		execs = refused_programs(leader, execs);
+		refused_count(EVENT_PROG_EXEC, execs, p->user, p->user_uid);
+		p->self.index = execs - 1;
 		p->execed = 1;
 	}
 	return p;
@@ -200,6 +197,31 @@ adopt_at_exit(const struct task *k)
 		return NULL;
 	enter(leader, up, leader->self_exec_id - !(leader->flags & PF_FORKNOEXEC));
 	return proc_of_task(k);
+}
+
+/*
+ * Counts a process of the host's agent that ends and for which there was never room. At its exit, which cannot be
+ * missed: there are kernels that run no on_free for some processes, and on_stale knows only those that have an entry.
+ * is_twice: more than one program may see its exit.
+ */
+static __always_inline void
+refused_ends(const struct task *k, bool is_twice)
+{
+	struct task_struct *leader = k->leader;
+	struct thread_key key = { (u64)leader, leader->start_boottime };
+	u32 user, uid;
+	u64 execs;
+	u8 one = 1;
+
+	if (!follow_all || !was_refused(leader) || leader->flags & PF_KTHREAD)
+		return;
+	if ((u32)leader->tgid == own_tgid || (u32)k->parent->tgid == own_tgid)	/* among them canaries, and readers */
+		return;
+	if (is_twice && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
+		return;
+	execs = leader->flags & PF_FORKNOEXEC ? 1 : leader->self_exec_id - leader->parent_exec_id;
+	user_read(&user, &uid, k->untrusted);
+	refused_count(EVENT_PROG_FORK, refused_programs(leader, execs ? execs : 1), user, uid);
 }
 
 /*

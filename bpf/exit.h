@@ -111,8 +111,11 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 		is_last = signal->live.counter == 0;
 	if (is_preemptible && !p && is_last)
 		p = adopt_at_exit(&k);
-	if (!p)
+	if (!p) {
+		if (is_last)
+			refused_ends(&k, is_preemptible || !exit_has_group_dead);
 		return 0;
+	}
 	/* no program saw its exec: report it late */
 	if (is_preemptible && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
 		exec_seen(&k, t->pid, EVENT_ARGV_MAX, p, environ_table, true);

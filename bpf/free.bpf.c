@@ -3,31 +3,21 @@
 #include "entry.h"
 
 /*
- * Counts a process that ends without an entry but was to be followed: there was no room for it, or all copies missed an
- * event. One that lived long may have had an entry that on_stale removed, after a snapshot had seen it.
+ * Counts a process that ends without an entry since all copies missed an event of it. One that lived long may have had
+ * an entry that on_stale removed, after a snapshot had seen it.
  */
 static __always_inline void
 unseen_count(struct task_struct *t)
 {
 	struct task_struct *parent = t->real_parent;
-	bool is_refused = was_refused(t);		/* a canary is not wanted by now */
-	u32 user, uid;
-	u64 execs;
 
-	if (is_refused ? !follow_all : !can_be_preempted || t->start_boottime < since_ns ||
+	if (!can_be_preempted || was_refused(t) || t->start_boottime < since_ns ||
 	    bpf_ktime_get_boot_ns() - t->start_boottime > stale_ns)
 		return;
 	if ((u32)t->tgid == own_tgid || (!proc_of(parent) && !is_wanted(parent, t)))
 		return;
-	if (!is_refused) {
-		count_loss(EVENT_PROG_FORK, EVENT_LOSS_SKIPPED);
-		__sync_fetch_and_add(&lost_records, 2);
-		return;
-	}
-	execs = t->flags & PF_FORKNOEXEC ? 1 : t->self_exec_id - t->parent_exec_id;
-	count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
-	user_read(&user, &uid, t);
-	refused_count(t, execs ? execs : 1, user, uid);
+	count_loss(EVENT_PROG_FORK, EVENT_LOSS_SKIPPED);
+	__sync_fetch_and_add(&lost_records, 2);
 }
 
 /*
@@ -62,9 +52,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	}
 	program_catch_up(p, t);
 	if (!p->reported) {
-		if (p->excluded == EXCLUDED_PENDING && was_refused(t))	/* the pass that discovers has not come to it */
-			unseen_count(t);
-		entry_remove(&key, p);
+		unreported_remove(&key, p);
 		return 0;
 	}
 	if (!p->end_ns)

@@ -115,16 +115,17 @@ refuse(const struct task_struct *leader, u32 user)
 	__sync_fetch_and_add(&refused, 1);
 }
 
-/* Removes an entry, unless another program was faster. */
-static __always_inline void
+/* Removes an entry. Returns false if another program was faster. */
+static __always_inline bool
 entry_remove(const struct proc_key *key, const struct proc *p)
 {
 	u32 user = p->user;
 
 	if (bpf_map_delete_elem(&procs, key))
-		return;
+		return false;
 	__sync_fetch_and_add(&removed, 1);
 	share_give_back(user);
+	return true;
 }
 
 /* Lets a process count for the user that it has become, as it execs. */
@@ -160,6 +161,29 @@ user_follow(struct proc *p, struct task_struct *untrusted)
 			__sync_fetch_and_add(&user_of_loss->member, (n)); \
 		}						\
 	} while (0)
+
+/* Counts programs that ran in a process while there was no room for it. at: what would have reported them. */
+static __always_inline void
+refused_count(enum event_program at, u64 programs, u32 user, u32 uid)
+{
+	count_loss(at, EVENT_LOSS_MAP);
+	__sync_fetch_and_add(&lost_records, 2 * programs);
+	USER_COUNT(user, uid, refused, programs);
+}
+
+/*
+ * Removes the entry of a process that is not reported. If a pass had found room for it, and it ended before that pass
+ * judged it, it is lost. One without end_ns ended before it was entered, and on_exit has counted it.
+ */
+static __always_inline void
+unreported_remove(const struct proc_key *key, const struct proc *p)
+{
+	bool is_lost = follow_all && p->excluded == EXCLUDED_PENDING && p->end_ns && had_no_room(p->self.start_ns);
+	u32 user = p->user, uid = p->user_uid;
+
+	if (entry_remove(key, p) && is_lost)
+		refused_count(EVENT_PROG_FORK, 1, user, uid);	/* those before it were counted as it was entered */
+}
 
 /* Returns whether shares of the ring hold for a record of p: an eighth of it is in use. */
 static __always_inline bool

@@ -6,6 +6,7 @@
 #define SLUICE_STALE_H
 
 #include "pass.h"
+#include "share.h"
 
 #define STALE_MAX 64		/* ended processes that one call of on_stale finds */
 
@@ -42,13 +43,13 @@ sweep_entry(const struct proc_key *key, const struct proc *p, bool *ret_is_young
 			entry_remove(&gone, p);
 		return false;
 	}
-	if (!p->end_ns)
+	if (!last_ns)
 		return false;
 	*ret_is_young = bpf_ktime_get_boot_ns() - last_ns < stale_ns;
 	if (p->reported)
 		return true;
 	if (!*ret_is_young)
-		entry_remove(&gone, p);
+		unreported_remove(&gone, p);
 	return false;
 }
 

@@ -39,7 +39,7 @@ struct proc {
 	u64	exec_maxrss;		/* pages; signal_struct's peak of all programs before that exec */
 	u64	program_start_ns;
 	u64	end_ns;
-	u64	zombie_ns;		/* when a pass last saw it as a zombie */
+	u64	zombie_ns;		/* when a pass last saw it as a zombie, or as it entered it */
 	u64	swept_ns;		/* the last sweep that found it; see on_stale */
 	/* Threads on several CPUs store to these: each has a word of its own, so that no store undoes another. */
 	u32	execed;			/* since it was forked */
@@ -183,7 +183,7 @@ struct thread_key {
 	u64	task;			/* address */
 	u64	start_ns;		/* CLOCK_BOOTTIME: the kernel uses the address again */
 };
-struct exited_map {		/* the last threads that on_exit has counted, where it may see one twice */
+struct exited_map {		/* the last threads that on_exit has counted, where it may see an exit twice */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, PROCS_MAX);
 	__type(key, struct thread_key);
@@ -300,13 +300,17 @@ proc_of(struct task_struct *t)
 	return bpf_map_lookup_elem(&procs, &key);
 }
 
-/* Returns whether a process without an entry is one for which there was no room: those of that time were. */
+/* Returns whether there was no room for a process without an entry that began at start_ns: for those of that time. */
+static __always_inline bool
+had_no_room(u64 start_ns)
+{
+	return refused_from_ns && start_ns >= refused_from_ns && start_ns <= refused_to_ns;
+}
+
 static __always_inline bool
 was_refused(const struct task_struct *leader)
 {
-	u64 start_ns = leader->start_boottime;
-
-	return refused_from_ns && start_ns >= refused_from_ns && start_ns <= refused_to_ns;
+	return had_no_room(leader->start_boottime);
 }
 
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;

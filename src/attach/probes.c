@@ -25,6 +25,7 @@
 #include "base/clock.h"
 
 #define RING_BYTES_DEFAULT (8u << 20)
+#define EXITS_UNTIL_6_15 1024	/* whose last two threads may both be taken for the last */
 #define STALE_NS UINT64_C(5000000000)
 #define STALE_HURRY_NS UINT64_C(1000000000)
 #define CALIBRATION_SAMPLES 50
@@ -180,6 +181,7 @@ skel_load(struct probes *p, const struct offer *o)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts);
 	char types_path[32];
+	uint32_t exits = 1;
 	int cpus = libbpf_num_possible_cpus();
 	int r;
 
@@ -227,8 +229,12 @@ skel_load(struct probes *p, const struct offer *o)
 		r = bpf_map__set_max_entries(p->skel->maps.scratches, (cpus > 0 ? cpus : 1) + 1);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.cpu_offsets, cpus > 0 ? cpus : 1);
+	if (o->can_be_preempted)
+		exits = p->max_processes;
+	else if (!p->skel->rodata->exit_has_group_dead)
+		exits = EXITS_UNTIL_6_15;
 	if (r == 0)
-		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, o->can_be_preempted ? p->max_processes : 1);
+		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, exits);
 	if (r == 0)
 		r = sluice_bpf__load(p->skel);
 	if (r < 0) {
