@@ -12,8 +12,6 @@
 
 #define ADMIT_SHARE 10			/* one part in so many of the time that passes for refused processes may take */
 #define READ_AHEAD (READER_QUEUE / 2)
-#define RUSH_PART 16			/* of all entries, that are given back in a second */
-#define RUSH_SECONDS 3
 
 /*
  * Begins a program that was running already, from what a reader read of it; NULL: reading it hangs, or there is no
@@ -167,29 +165,12 @@ host_discover_missed(struct host_agent *h)
 	return discover_by(h, probes_discovery_open(h->agent.probes));
 }
 
-/*
- * Returns true while processes end in such numbers that a pass would mostly find those that end before they are read;
- * for RUSH_SECONDS at most.
- */
-static bool
-is_rush(struct host_agent *h)
-{
-	uint64_t gone = probes_gone(h->agent.probes);
-	bool are_many = gone - h->gone_seen > probes_max_processes(h->agent.probes) / RUSH_PART;
-
-	h->gone_seen = gone;
-	h->rush_seconds = are_many ? h->rush_seconds + 1 : 0;
-	return h->rush_seconds > 0 && h->rush_seconds <= RUSH_SECONDS;
-}
-
 void
 host_discover_refused(struct host_agent *h, uint64_t now_ns)
 {
 	const struct probes *probes = h->agent.probes;
-	bool is_too_early = is_rush(h);
 
-	if (probes_refused(probes) == h->refused_seen || now_ns < h->admit_after_ns || is_too_early ||
-	    !probes_have_room(probes))
+	if (probes_refused(probes) == h->refused_seen || now_ns < h->admit_after_ns || !probes_have_room(probes))
 		return;
 	if (host_discover_missed(h) < 0)
 		h->agent.counts.broken_passes++;

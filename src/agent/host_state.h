@@ -46,8 +46,6 @@ struct host_agent {
 	bool is_announced;		/* the first pass has found what ran meanwhile */
 	uint64_t refused_seen;		/* probes_refused() before the last pass for those without room */
 	uint64_t admit_after_ns;	/* when the next may begin, CLOCK_BOOTTIME */
-	uint64_t gone_seen;		/* entries that were given back, a second ago */
-	unsigned rush_seconds;		/* for which many were given back in each */
 };
 
 /* Returns the agent of a host that contains a, which must not be the agent of a run. */
