@@ -188,7 +188,7 @@ class Shares(AgentTest):
         self.addCleanup(subprocess.run, ["umount", "-l", disk], check=True)
         a = self.agent(lake=disk + "/lake", disk_free_min=0, spool={"max": "16MiB"}).start()
         a.settle(delivered=True)
-        with open(disk + "/fill", "wb") as f, contextlib.suppress(OSError):
+        with open(disk + "/fill", "wb", buffering=0) as f, contextlib.suppress(OSError):
             while True:
                 f.write(bytes(65536))
         self.assertEqual(0, self.runs(MODEST, "before", 50, 100).wait())
