@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,19 +18,22 @@
 #include "base/sandbox.h"
 #include "reader/protocol.h"
 
+#define ANY(call) { .number = SYS_##call }
+
 enum {
 	SOCKET = 3,		/* where its descriptor is moved */
 };
 
 /* What reading takes, with the C library's memory. openat(2) opens for reading alone, by Landlock. */
-static const int calls[] = {
-	SYS_recvfrom, SYS_sendto, SYS_openat, SYS_read, SYS_pread64, SYS_close, SYS_fstat, SYS_newfstatat,
-	SYS_readlinkat,
+static const struct sandbox_call calls[] = {
+	ANY(recvfrom), ANY(sendto), ANY(openat), ANY(read), ANY(pread64), ANY(close), ANY(fstat), ANY(newfstatat),
+	ANY(readlinkat),
 #ifdef SYS_readlink
-	SYS_readlink,
+	ANY(readlink),
 #endif
-	SYS_getdents64, SYS_lseek, SYS_fcntl, SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_futex,
-	SYS_getpid, SYS_rt_sigreturn, SYS_restart_syscall, SYS_exit, SYS_exit_group,
+	ANY(getdents64), ANY(lseek), ANY(fcntl), ANY(brk), ANY(munmap), ANY(mremap), ANY(madvise), ANY(futex),
+	{ .number = SYS_mmap, .terms = { { SANDBOX_WITHOUT, 2, PROT_EXEC } } },
+	ANY(getpid), ANY(rt_sigreturn), ANY(restart_syscall), ANY(exit), ANY(exit_group),
 };
 
 static int
