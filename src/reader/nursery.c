@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
+#include "base/sandbox.h"
 
 enum {
 	SOCKET = 3,
@@ -55,6 +57,24 @@ struct nursery {
 
 /* The process */
 
+#define ANY(call) { .number = SYS_##call }
+
+/* What it takes to fork readers, and what these do until they have confined themselves further. */
+static const struct sandbox_call calls[] = {
+	ANY(recvfrom), ANY(sendmsg), ANY(sendto), ANY(socketpair),
+	{ .number = SYS_clone, .terms = { { SANDBOX_EQUAL, 0, CLONE_PARENT | SIGCHLD } } }, ANY(dup3), ANY(close),
+	ANY(close_range), ANY(prctl), ANY(capget), ANY(capset), ANY(prlimit64), ANY(getpid), ANY(getppid), ANY(getuid),
+	ANY(geteuid), ANY(getgid), ANY(getegid), ANY(landlock_create_ruleset), ANY(landlock_add_rule),
+	ANY(landlock_restrict_self), ANY(openat), ANY(read), ANY(pread64), ANY(fstat), ANY(newfstatat), ANY(readlinkat),
+	ANY(getdents64), ANY(lseek), ANY(fcntl), ANY(brk), ANY(munmap), ANY(mremap), ANY(madvise), ANY(futex),
+	{ .number = SYS_mmap, .terms = { { SANDBOX_WITHOUT, 2, PROT_EXEC } } }, ANY(rt_sigprocmask), ANY(rt_sigreturn),
+	ANY(restart_syscall), ANY(exit), ANY(exit_group), ANY(sigaltstack),
+	ANY(gettid),	/* a sanitizer's, before a function that does not return */
+#ifdef __x86_64__
+	ANY(readlink), ANY(dup2),
+#endif
+};
+
 /* What the nursery itself knows. */
 struct inside {
 	pid_t agent;
@@ -88,6 +108,21 @@ become(struct inside *in, const struct order *o)
 	in->keeps &= held;
 	if (in->error == 0)
 		in->error = give_up(in->keeps, o);
+}
+
+/* Confines itself, and all readers of later: these open files for reading alone. */
+static int
+confine(struct inside *in)
+{
+	int r;
+
+	in->keeps &= ~PRIVILEGE(CAP_SYS_PTRACE);
+	r = give_up(in->keeps, NULL);
+	if (r == 0)
+		r = sandbox_read_below("/");
+	if (r == 0 || r == -EOPNOTSUPP)
+		r = sandbox_system_calls(calls, sizeof(calls) / sizeof(calls[0]));
+	return r;
 }
 
 /* Forks a reader, whose parent is the agent. Returns its pid, and the agent's end of its socket. */
@@ -182,9 +217,8 @@ run(int fd, pid_t agent)
 		if (o.kind == ORDER_BECOME) {
 			become(&in, &o);
 		} else if (o.kind == ORDER_CONFINE) {
-			in.keeps &= ~PRIVILEGE(CAP_SYS_PTRACE);
 			if (in.error == 0)
-				in.error = give_up(in.keeps, NULL);
+				in.error = confine(&in);
 		} else if (!send_reader(&in, o.role)) {
 			break;
 		}

@@ -28,7 +28,10 @@ void nursery_stop(struct nursery *n);
  * message. 0 or a negative errno.
  */
 int nursery_become(struct nursery *n, const char *user, uid_t uid, gid_t gid, bool reads_all_files);
-/* From now on readers of processes have no capability, and no other file can be opened by them. */
+/*
+ * From now on it can only fork readers: it makes a short list of system calls, and opens files for reading alone.
+ * Readers of processes have no capability, and can open no file but those of /proc.
+ */
 int nursery_confine(struct nursery *n);
 /* Asks for a reader, which nursery_take() returns later. 0 or a negative errno. */
 int nursery_ask(struct nursery *n, enum reader_role role);
