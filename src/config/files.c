@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/safe_path.h"
+#include "base/sandbox.h"
 #include "base/text.h"
 #include "config/errors.h"
 #include "config/values.h"
@@ -22,7 +23,10 @@ static void
 cannot_read(const char *path, int error, struct config_errors *errors)
 {
 	/* At a reload the agent no longer runs as root. */
-	if (error == EACCES)
+	if (error == EACCES && sandbox_refuses(path))
+		config_error_add(errors, path, 0, 0, "is outside the folders that the agent confined itself to when it started: "
+		    "restart it, and it reads this one too");
+	else if (error == EACCES)
 		config_error_add(errors, path, 0, 0, "uid %u has no permission to read it: change its mode or group",
 		    (unsigned)geteuid());
 	else

@@ -287,6 +287,8 @@ give_up_privileges(struct daemon *d)
 		return -1;
 	}
 	privileges_text(d->privileges, sizeof(d->privileges));
+	if (daemon_confine(d) < 0)
+		return -1;
 	log_event(LOG_LEVEL_INFO, "privileges.dropped", "%s", d->privileges);
 	return 0;
 }

@@ -183,6 +183,13 @@ void daemon_free_letter_batch(struct daemon *d);
 /* Answers `sluice dead-letters replay`. */
 void daemon_on_dead_letters_request(struct control_request *req, const struct json_t *args, void *arg);
 
+/* confine.c */
+/*
+ * Takes from the agent, for good, all files but its own and all system calls but those that it makes; after privileges
+ * were dropped, and before there is any thread. Adds that to d->privileges. 0, or -1 after it logged the error.
+ */
+int daemon_confine(struct daemon *d);
+
 /* signals.c */
 /* Switches the optional signals that differ between the two configurations. before NULL: all are attached. */
 void daemon_switch_signals(struct daemon *d, const struct config *before, const struct config *after);

@@ -4,6 +4,7 @@
 The build is build/release, the binary that users get; $SLUICE_BUILD names another. The lake is read with
 fastavro, which knows nothing of sluice. Values are as in the file: times are integers.
 """
+import ctypes
 import datetime
 import json
 import os
@@ -153,6 +154,12 @@ def told_lost(table):
     """The number of losses in the closing line of `sluice run`."""
     number, = re.findall(r"(?m)^run .* ([0-9,]+) lost$", table)
     return int(number.replace(",", ""))
+
+
+def has_landlock():
+    """Whether the kernel has a version of it to report."""
+    landlock_create_ruleset, version = 444, 1
+    return ctypes.CDLL(None).syscall(landlock_create_ruleset, None, 0, version) > 0
 
 
 def is_root():

@@ -22,7 +22,7 @@ ln -s "$tree"/{LICENSE,config,docs,examples,ops,schemas,src} "$here"
 cp -R "$tree/tests/integration" "$tree/tests/skips.tsv" "$here/tests"
 mkdir -p "$here/build/release/tests/integration"
 cp "$build/sluice" "$here/build/release"
-cp "$build/tests/integration/"{truth,filter_driver,core_types_alike,blocked_read} "$here/build/release/tests/integration"
+cp "$build/tests/integration/"{truth,filter_driver,core_types_alike,blocked_read,inject_call} "$here/build/release/tests/integration"
 cd "$here/tests/integration"
 unset SLUICE_BUILD
 export TMPDIR=$here PYTHONDONTWRITEBYTECODE=1
@@ -46,6 +46,7 @@ check test_core_types.py
 modprobe fuse
 mount -t fusectl fusectl /sys/fs/fuse/connections
 OWN_HOST=1 PATIENCE=4 check test_reader.py
+PATIENCE=4 check test_agent_confined.py
 
 # An emulated exit takes milliseconds: where no process waits for a child, its own figure is that much short.
 slow=(--tolerance-ms 50)
