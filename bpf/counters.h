@@ -107,6 +107,7 @@ struct context {
 	u32 mnt_ns;
 	u32 net_ns;
 	u32 user_ns_level;		/* 0: the host's */
+	u32 elevated;			/* EVENT_ELEVATED if its effective or its saved uid is another */
 	u64 cgroup_v2;
 	u64 cgroup_v1;
 	struct kernfs_node *kn_v2;	/* NULL: no cgroup */
@@ -132,6 +133,7 @@ context_ids(struct context *c, const struct task *k)
 		c->uid = cred->uid.val;
 		c->gid = cred->gid.val;
 		c->user_ns_level = cred->user_ns->level;
+		c->elevated = cred->euid.val != c->uid || cred->suid.val != c->uid ? EVENT_ELEVATED : 0;
 	}
 	if (ns && ns->mnt_ns)
 		c->mnt_ns = ns->mnt_ns->ns.inum;

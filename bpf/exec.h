@@ -187,7 +187,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	e->head.version = EVENT_VERSION;
 	e->head.kind = EVENT_EXEC;
 	e->head.time_ns = bpf_ktime_get_boot_ns();
-	flags = EVENT_EXECED;
+	flags = EVENT_EXECED | context.elevated;
 	if (p->execed) {
 		flags |= exec_replaces(e, k, p);
 		p->self.index++;

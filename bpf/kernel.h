@@ -54,6 +54,8 @@ struct user_namespace {
 struct cred {
 	kuid_t uid;
 	kgid_t gid;
+	kuid_t suid;
+	kuid_t euid;
 	struct user_namespace *user_ns;
 };
 

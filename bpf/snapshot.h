@@ -113,6 +113,7 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 
 		context_ids(&c, k);
 		e->flags &= ~EVENT_NO_CREDENTIALS;
+		e->flags |= c.elevated;
 		e->uid = c.uid;
 		e->gid = c.gid;
 		e->pid_ns = c.pid_ns;

@@ -129,7 +129,6 @@ agent_learn_cgroup(struct agent *a, struct cgroup_event *s)
 	s->memory_bytes = limits.memory_bytes;
 	s->users_names = limits.users_names;
 	correlator_cgroup(a->correlator, s);
-	subscriptions_cgroup(a, s);
 	if (a->probes != NULL)
 		probes_learn_cgroup(a->probes, s->id, s->is_v2, s->path);
 }

@@ -37,6 +37,7 @@ struct run_agent {
 	uint64_t tick_ns;		/* of the last tick, or the start */
 	double cores_now;		/* used between the last two */
 	bool has_lost_host;		/* the agent of the host ended first */
+	uint64_t withheld;		/* see agent_withheld(); of the closed subscriber */
 	uint32_t own_pid;		/* as the kernel counts: that of COMMAND's parent */
 	bool is_command_seen;
 	bool is_finish_asked;		/* of the agent of the host */
@@ -246,16 +247,16 @@ agent_open_run(struct event_base *base, const struct agent_run_options *o, struc
 	const struct probes_options probes = { 0 };
 	struct run_agent *run = calloc(1, sizeof(*run));
 	struct agent *a = &run->agent;
+	char uuid[UUID_TEXT_SIZE];
 	int r;
 
 	snprintf(error, error_size, "out of memory");
 	if (run == NULL)
 		return -ENOMEM;
 	agent_uuid_new(a->agent_id);
-	if (o->run_id != NULL)
-		snprintf(a->run_id, sizeof(a->run_id), "%s", o->run_id);
-	else
-		agent_uuid_new(a->run_id);
+	agent_uuid_new(uuid);
+	snprintf(a->run_id, sizeof(a->run_id), "%s%s", o->run_id != NULL ? o->run_id : uuid,
+	    o->run_suffix != NULL ? o->run_suffix : "");
 	if (o->pipeline != NULL)
 		a->pipeline = strdup(o->pipeline);
 	r = agent_init(a, base, &scope, &o->agent, o->is_subscriber ? NULL : &probes, error, error_size);
@@ -299,7 +300,7 @@ finish(struct run_agent *run)
 	struct agent *a = &run->agent;
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
-	if (!run->is_command_seen && !run->has_lost_host)
+	if (!run->is_command_seen && !run->has_lost_host && agent_withheld(a) == 0)
 		agent_lose(a, 1);	/* at least */
 	correlator_run_end(a->correlator, now, run->wait_status);
 	agent_write_host(a);
@@ -319,10 +320,13 @@ on_events_end(bool is_settled, void *arg)
 	struct run_agent *run = arg;
 
 	run->has_lost_host = !is_settled;
+	run->withheld = subscriber_withheld(run->subscriber);
 	if (run->has_lost_host)
 		agent_lose(&run->agent, 1);	/* at least the end of COMMAND, if it still runs */
 	subscriber_close(run->subscriber);
 	run->subscriber = NULL;
+	if (run->on_finish != NULL)
+		event_active(run->on_finish, EV_TIMEOUT, 0);
 }
 
 int
@@ -337,6 +341,14 @@ bool
 agent_saw_command(const struct agent *a)
 {
 	return ((const struct run_agent *)a)->is_command_seen;
+}
+
+uint64_t
+agent_withheld(const struct agent *a)
+{
+	const struct run_agent *run = (const struct run_agent *)a;
+
+	return run->subscriber != NULL ? subscriber_withheld(run->subscriber) : run->withheld;
 }
 
 bool
@@ -421,6 +433,8 @@ agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done
 	    run);
 	if (run->on_finish == NULL || event_add(run->on_finish, &every) < 0)
 		finish(run);
+	else if (a->probes == NULL)
+		event_active(run->on_finish, EV_TIMEOUT, 0);	/* there is nothing to wait for before it asks */
 }
 
 void

@@ -12,6 +12,7 @@ struct agent_run_options {
 	bool is_subscriber;		/* loads no probes: the agent of the host has the events, see agent_receive() */
 	const char *lake;
 	const char *run_id;		/* NULL: a new UUID */
+	const char *run_suffix;		/* what follows it; NULL: nothing */
 	const char *pipeline;
 	const char *task;
 	const char *sample;
@@ -37,6 +38,12 @@ int agent_receive(struct agent *a, int fd);
 bool agent_received_all(const struct agent *a);
 /* Returns true once COMMAND itself was seen. A run that ended without that counts one event, at least, as lost. */
 bool agent_saw_command(const struct agent *a);
+
+/*
+ * Returns how many programs of the run are not recorded here because they run, or may run, as another user than the
+ * one to whom the agent of the host passes events on. Programs of sudo are such.
+ */
+uint64_t agent_withheld(const struct agent *a);
 
 /*
  * Ends the run after the command has ended with this wait(2) status: handles pending events, waits for descendants

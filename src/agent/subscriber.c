@@ -26,6 +26,7 @@ struct subscriber {
 	struct frames frames;
 	uint64_t last_usage_ns;
 	uint64_t passes;
+	uint64_t withheld;
 	bool is_in_pass;
 	size_t have;
 	_Alignas(8) char buffer[2 * SUBSCRIPTION_FRAME_MAX];
@@ -84,6 +85,12 @@ on_lost(uint64_t events, void *arg)
 }
 
 static void
+on_withheld(uint64_t programs, void *arg)
+{
+	((struct subscriber *)arg)->withheld += programs;
+}
+
+static void
 on_known(enum optional_signal signal, uint64_t since_ns, void *arg)
 {
 	correlator_set_known_since(((struct subscriber *)arg)->agent->correlator, signal, since_ns);
@@ -95,6 +102,7 @@ static const struct frames_ops frames_ops = {
 	.sweep = on_sweep,
 	.passed = on_passed,
 	.lost = on_lost,
+	.withheld = on_withheld,
 	.known = on_known,
 };
 
@@ -179,4 +187,10 @@ uint64_t
 subscriber_passes(const struct subscriber *s)
 {
 	return s->passes;
+}
+
+uint64_t
+subscriber_withheld(const struct subscriber *s)
+{
+	return s->withheld;
 }

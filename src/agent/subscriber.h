@@ -24,5 +24,7 @@ void subscriber_close(struct subscriber *s);	/* NULL is fine */
 void subscriber_finish(struct subscriber *s);
 /* Returns the number of passes over all processes that were complete. */
 uint64_t subscriber_passes(const struct subscriber *s);
+/* Returns the number of programs whose events were not passed on, since they are not this user's. */
+uint64_t subscriber_withheld(const struct subscriber *s);
 
 #endif

@@ -18,10 +18,19 @@
 #include "event.h"
 
 #define SILENT_S 600				/* `sluice run` may be stopped for a while, with its command */
-#define SETTLE_MS 20
-#define SETTLE_MS_LATER 200			/* after half a second */
+#define CGROUPS_SENT 64
+#define SETTLE_US 5000
+#define SETTLE_US_LATER 200000			/* after half a second */
 #define SETTLE_SLOW_NS UINT64_C(500000000)
+#define SETTLE_PART 8				/* of the time, at most, is for the passes of one */
 #define SETTLE_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to free ended processes */
+
+/* Whose an event is, for a subscriber. */
+enum part {
+	PART_NONE,		/* of no program of its run */
+	PART_WITHHELD,		/* of a program of its run that is not its user's */
+	PART_OWN,
+};
 
 struct subscription {
 	struct subscription *prev, *next;
@@ -31,10 +40,13 @@ struct subscription {
 	uint32_t uid;			/* of the subscriber */
 	uint32_t kept_pid;		/* see probes_keep(); 0: it has called exec */
 	uint64_t lost;			/* events, which are not reported to the subscriber yet */
+	uint64_t withheld;		/* programs, likewise */
+	uint64_t cgroups[CGROUPS_SENT];	/* ids of those whose paths were passed on last */
+	size_t next_cgroup;
 	struct event *on_settle;	/* owned; NULL until the end is asked for */
 	struct agent_settling settling;
 	bool is_torn;			/* the present pass lacks a frame, for lack of room */
-	bool is_due;			/* the event that is being handled is of its run */
+	enum part before;		/* whose the event that is being handled is, as was known before */
 	bool is_over;			/* everything was passed on: it is freed once that is written */
 };
 
@@ -65,6 +77,25 @@ subscription_free(struct subscription *s)
 	free(s);
 }
 
+/*
+ * Returns true if so many bytes more may wait for the subscriber: its user has as much as is free, so that one who does
+ * not read takes half of it from the others at most.
+ */
+static bool
+has_room(const struct subscription *s, size_t size)
+{
+	const struct subscription *other;
+	size_t own = 0, all = 0;
+
+	DL_FOREACH(s->agent->subscriptions, other) {
+		size_t waiting = evbuffer_get_length(bufferevent_get_output(other->to));
+
+		all += waiting;
+		own += other->uid == s->uid ? waiting : 0;
+	}
+	return own + all + size <= SUBSCRIPTION_BYTES_MAX;
+}
+
 /* Appends a frame of two parts, of which the second may be empty. Returns false if there is no room. */
 static bool
 put(struct subscription *s, enum subscription_kind kind, const void *data, size_t len, const void *more, size_t n_more)
@@ -74,8 +105,7 @@ put(struct subscription *s, enum subscription_kind kind, const void *data, size_
 	const struct subscription_head head = { .size = (uint32_t)size, .kind = kind };
 	struct evbuffer *out = bufferevent_get_output(s->to);
 
-	if (evbuffer_get_length(out) + sizeof(head) + size > SUBSCRIPTION_BYTES_MAX / s->agent->n_subscriptions ||
-	    evbuffer_expand(out, sizeof(head) + size) < 0)
+	if (!has_room(s, sizeof(head) + size) || evbuffer_expand(out, sizeof(head) + size) < 0)
 		return false;
 	(void)evbuffer_add(out, &head, sizeof(head));
 	(void)evbuffer_add(out, data, len);
@@ -84,53 +114,126 @@ put(struct subscription *s, enum subscription_kind kind, const void *data, size_
 	return true;
 }
 
-/* Reports lost events as soon as there is room for that. */
+/* Reports lost events, and programs that were withheld, as soon as there is room for that. */
 static void
-put_lost(struct subscription *s)
+put_missing(struct subscription *s)
 {
-	const struct subscription_lost lost = { s->lost };
+	const struct subscription_count lost = { s->lost }, withheld = { s->withheld };
 
 	if (s->lost > 0 && put(s, SUBSCRIPTION_LOST, &lost, sizeof(lost), NULL, 0))
 		s->lost = 0;
+	if (s->withheld > 0 && put(s, SUBSCRIPTION_WITHHELD, &withheld, sizeof(withheld), NULL, 0))
+		s->withheld = 0;
 }
 
 static void
 lose(struct subscription *s, uint64_t n)
 {
 	s->lost += n;
-	put_lost(s);
+	put_missing(s);
+}
+
+/* Root has all of its run, any other user what that user runs: no program that is, or may become, another one. */
+static enum part
+part_of(const struct subscription *s, const struct belongings *of)
+{
+	if (of->run_id == NULL || strcmp(of->run_id, s->run_id) != 0)
+		return PART_NONE;
+	return s->uid == 0 || (of->uid.known && of->uid.value == s->uid) ? PART_OWN : PART_WITHHELD;
 }
 
 void
 subscriptions_before(struct agent *a, const struct program_key *key)
 {
+	struct belongings of;
 	struct subscription *s;
 
+	if (a->subscriptions == NULL || !correlator_belongings(a->correlator, key, &of))
+		of = (struct belongings){ 0 };
 	DL_FOREACH(a->subscriptions, s)
-		s->is_due = correlator_is_of_run(a->correlator, key, s->run_id);
+		s->before = part_of(s, &of);
+}
+
+/* Passes the path of a cgroup on before the first event in it: those of others are not the subscriber's to know. */
+static void
+put_cgroup(struct subscription *s, uint64_t id, bool is_v2)
+{
+	const struct subscription_cgroup head = { .id = id, .is_v2 = is_v2 };
+	const char *path;
+
+	for (size_t i = 0; i < CGROUPS_SENT; i++)
+		if (s->cgroups[i] == id)
+			return;
+	path = correlator_cgroup_path(s->agent->correlator, id, is_v2);
+	if (path == NULL || !put(s, SUBSCRIPTION_CGROUP, &head, sizeof(head), path, strlen(path) + 1))
+		return;
+	s->cgroups[s->next_cgroup] = id;
+	s->next_cgroup = (s->next_cgroup + 1) % CGROUPS_SENT;
+}
+
+static void
+put_event(struct subscription *s, const struct event_head *record, size_t len)
+{
+	put_missing(s);
+	if (put(s, SUBSCRIPTION_EVENT, record, len, NULL, 0))
+		return;
+	if (record->kind == EVENT_EXEC || record->kind == EVENT_EXIT)
+		s->lost++;
+	else
+		s->is_torn = true;
+}
+
+/*
+ * Counts a program that is withheld: at its exec, or at its end if it is one that never exec'd. A program of the
+ * subscriber's that it replaces has ended: of that exec the subscriber gets what it would of one that rules leave out.
+ */
+static void
+withhold(struct subscription *s, const void *record)
+{
+	const struct event_head *head = record;
+	const struct event_exec *exec = record;
+	const struct event_state *state = record;
+	struct event_exec end;
+
+	s->withheld += head->kind == EVENT_EXEC || (head->kind == EVENT_EXIT && (state->flags & EVENT_EXECED) == 0);
+	if (head->kind != EVENT_EXEC || s->before != PART_OWN)
+		return;
+	end = (struct event_exec){ .head = *head, .self = exec->self, .prev = exec->prev,
+		.flags = EVENT_EXECED | EVENT_REPLACED | EVENT_EXCLUDED |
+		(exec->flags & (EVENT_HAS_PEAK | EVENT_HAS_BLOCK_IO | EVENT_THREADS_CUT)) };
+	if ((exec->flags & EVENT_REPLACED) == 0)
+		end.prev = (struct event_counters){ 0 };
+	end.head.size = sizeof(end);
+	put_event(s, &end.head, sizeof(end));
 }
 
 void
 subscriptions_after(struct agent *a, const struct program_key *key)
 {
+	struct belongings of;
 	struct subscription *s;
 	size_t len;
 	const struct event_head *record = decoder_record(a->decoder, &len);
 
+	if (a->subscriptions == NULL || !correlator_belongings(a->correlator, key, &of))
+		of = (struct belongings){ 0 };
 	DL_FOREACH(a->subscriptions, s) {
-		if (!s->is_due && !correlator_is_of_run(a->correlator, key, s->run_id))
-			continue;
-		if (record->kind == EVENT_EXEC && key->pid == s->kept_pid) {
+		enum part part = part_of(s, &of);
+
+		if (part == PART_NONE)
+			part = s->before;	/* the event took it out of the run, or out of what is known */
+		if (part != PART_NONE && record->kind == EVENT_EXEC && key->pid == s->kept_pid) {
 			probes_keep(a->probes, s->kept_pid, false);
 			s->kept_pid = 0;
 		}
-		put_lost(s);
-		if (put(s, SUBSCRIPTION_EVENT, record, len, NULL, 0))
-			continue;
-		if (record->kind == EVENT_EXEC || record->kind == EVENT_EXIT)
-			s->lost++;
-		else
-			s->is_torn = true;
+		if (part == PART_OWN) {
+			put_cgroup(s, of.cgroup_v2, true);
+			put_cgroup(s, of.cgroup_v1, false);
+			put_event(s, record, len);
+		} else if (part == PART_WITHHELD) {
+			withhold(s, record);
+		}
+		s->before = PART_NONE;
 	}
 }
 
@@ -157,6 +260,7 @@ subscriptions_passed(struct agent *a)
 
 	/* Without this frame a pass counts as one that broke off: processes that it lacks are not gone. */
 	DL_FOREACH(a->subscriptions, s) {
+		put_missing(s);
 		if (!s->is_torn)
 			(void)put(s, SUBSCRIPTION_PASSED, &passed, sizeof(passed), NULL, 0);
 	}
@@ -189,38 +293,24 @@ subscriptions_known(struct agent *a, uint64_t signal, uint64_t since_ns)
 }
 
 static void
-put_cgroup(const struct cgroup_event *c, void *arg)
-{
-	const struct subscription_cgroup head = { .id = c->id, .is_v2 = c->is_v2 };
-
-	(void)put(arg, SUBSCRIPTION_CGROUP, &head, sizeof(head), c->path, strlen(c->path) + 1);
-}
-
-void
-subscriptions_cgroup(struct agent *a, const struct cgroup_event *c)
-{
-	struct subscription *s;
-
-	DL_FOREACH(a->subscriptions, s)
-		put_cgroup(c, s);
-}
-
-static void
 on_settle(evutil_socket_t fd, short what, void *arg)
 {
 	struct subscription *s = arg;
 	struct agent *a = s->agent;
-	uint64_t now = clock_ns(CLOCK_BOOTTIME), waited = now - s->settling.since_ns;
-	const struct timeval again = { 0, (waited > SETTLE_SLOW_NS ? SETTLE_MS_LATER : SETTLE_MS) * 1000 };
+	uint64_t now = clock_ns(CLOCK_BOOTTIME), waited = now - s->settling.since_ns, pause_us;
 	bool is_whole = a->scope->settle(a, &s->settling, 1);
 
 	(void)fd;
 	(void)what;
 	if (waited < SETTLE_LIMIT_NS && !(is_whole && s->settling.is_read && s->settling.ends == 0)) {
-		event_add(s->on_settle, &again);
+		pause_us = (clock_ns(CLOCK_BOOTTIME) - now) / 1000 * SETTLE_PART;
+		if (pause_us < (waited > SETTLE_SLOW_NS ? SETTLE_US_LATER : SETTLE_US))
+			pause_us = waited > SETTLE_SLOW_NS ? SETTLE_US_LATER : SETTLE_US;
+		event_add(s->on_settle, &(struct timeval){ (time_t)(pause_us / 1000000),
+		    (suseconds_t)(pause_us % 1000000) });
 		return;
 	}
-	put_lost(s);
+	put_missing(s);
 	s->is_over = true;
 	if (!put(s, SUBSCRIPTION_SETTLED, NULL, 0, NULL, 0))
 		subscription_free(s);
@@ -235,7 +325,7 @@ on_written(struct bufferevent *bev, void *arg)
 	if (s->is_over)
 		subscription_free(s);
 	else
-		put_lost(s);
+		put_missing(s);
 }
 
 /* A subscriber has nothing to say, and memory is not for what it says. */
@@ -252,7 +342,7 @@ on_read(struct bufferevent *bev, void *arg)
 static void
 on_connection(struct bufferevent *bev, short what, void *arg)
 {
-	const struct timeval soon = { 0, SETTLE_MS * 1000 };
+	const struct timeval soon = { 0, SETTLE_US };
 	struct subscription *s = arg;
 
 	(void)bev;
@@ -273,16 +363,20 @@ on_connection(struct bufferevent *bev, short what, void *arg)
 bool
 agent_may_subscribe(struct agent *a, uint32_t uid)
 {
+	const size_t most = SUBSCRIPTIONS_MAX - SUBSCRIPTIONS_KEPT;
+	const size_t most_beginning = SUBSCRIPTIONS_BEGINNING - SUBSCRIPTIONS_KEPT;
+	size_t own = 0, others = 0, own_beginning = 0, beginning = 0;
 	const struct subscription *s;
-	unsigned same = 0, others = 0;
 	bool has_room;
 
 	DL_FOREACH(a->subscriptions, s) {
-		same += s->uid == uid;
+		own += s->uid == uid;
 		others += s->uid != 0;
+		own_beginning += s->uid == uid && s->kept_pid != 0;
+		beginning += s->uid != 0 && s->kept_pid != 0;
 	}
-	has_room = a->n_subscriptions < SUBSCRIPTIONS_MAX &&
-	    (uid == 0 || (same < SUBSCRIPTIONS_OF_UID && others < SUBSCRIPTIONS_MAX - SUBSCRIPTIONS_KEPT));
+	has_room = uid == 0 ? a->n_subscriptions < SUBSCRIPTIONS_MAX :
+	    own + others < most && own_beginning + beginning < most_beginning;
 	a->subscription_stats.crowded += !has_room;
 	return has_room;
 }
@@ -310,7 +404,6 @@ agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid,
 	bufferevent_set_timeouts(to, NULL, &silent);
 	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
 		put_known(s, (uint64_t)i, probes_known_since_ns(a->probes, (enum optional_signal)i));
-	correlator_each_cgroup(a->correlator, put_cgroup, s);
 	return 0;
 }
 

@@ -18,22 +18,22 @@
 
 struct agent;
 struct bufferevent;
-struct cgroup_event;
 struct program_key;
 
 enum {
-	SUBSCRIPTIONS_MAX = 16,			/* at once */
-	SUBSCRIPTIONS_OF_UID = 8,		/* of them; root has no limit of its own */
-	SUBSCRIPTIONS_KEPT = 2,			/* that only root can have */
-	SUBSCRIPTION_BYTES_MAX = 8 << 20,	/* that may wait for all subscribers; see agent_subscribe() */
+	SUBSCRIPTIONS_MAX = 64,			/* at once; a user other than root has as many as are free */
+	SUBSCRIPTIONS_BEGINNING = 16,		/* of them those whose COMMAND has not called exec: see kept_tgids */
+	SUBSCRIPTIONS_KEPT = 2,			/* of both, that only root can have */
+	SUBSCRIPTION_BYTES_MAX = 16 << 20,	/* that may wait for all subscribers; a user has as many as are free */
 };
 
 /*
  * Passes on the events of the run from now on, to a connection that it takes over also on failure. pid: the process
- * that begins the run, which has not called exec; the rules in the kernel leave out none of its programs. Of what may
- * wait, each subscriber has the same share: events beyond it are lost, which is reported to the subscriber. One that
- * has read nothing for ten minutes, although something waits, or that sends anything, is disconnected. uid: the
- * subscriber's, which agent_may_subscribe() has admitted. Returns 0 or -ENOMEM.
+ * that begins the run, which has not called exec; the rules in the kernel leave out none of its programs. Events beyond
+ * what may wait are lost, which is reported to the subscriber. One that has read nothing for ten minutes, although
+ * something waits, or that sends anything, is disconnected. uid: the subscriber's, which agent_may_subscribe() has
+ * admitted. Any but root gets the events of this user's programs alone: what runs as another user, or may, is withheld
+ * and counted. Returns 0 or -ENOMEM.
  */
 int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to);
 /* Returns whether a user may have one more subscription; if not, that is counted. */
@@ -62,7 +62,5 @@ void subscriptions_passed(struct agent *a);
 void subscriptions_lost(struct agent *a, uint64_t n);
 /* Passes on since when the fields of a signal are known. */
 void subscriptions_known(struct agent *a, uint64_t signal, uint64_t since_ns);
-/* Passes on the path of a cgroup. */
-void subscriptions_cgroup(struct agent *a, const struct cgroup_event *s);
 
 #endif

@@ -176,7 +176,8 @@ decode_exec(struct decoder *d, const void *record, size_t len, enum state_kind k
 	s.anchor = key_decode(&ev->anchor);
 	s.ppid = ev->ppid;
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
-		ev->cgroup_v2, ev->cgroup_v1, (ev->flags & EVENT_EXE_OF_ROOT) != 0 };
+		ev->cgroup_v2, ev->cgroup_v1, (ev->flags & EVENT_EXE_OF_ROOT) != 0,
+		(ev->flags & EVENT_ELEVATED) != 0 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));
 	/* A path without components is "/", which no executable is; a truncated path is unknown. */
 	s.exe = ev->exe_len > 0 && !(ev->flags & EVENT_EXE_CUT) ? d->exe : NULL;
@@ -243,7 +244,8 @@ decode_state(struct decoder *d, const void *record, size_t len, enum state_kind 
 	s.is_canary = ev->flags & EVENT_CANARY;
 	s.is_on_cpu = ev->flags & EVENT_ON_CPU;
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
-		ev->cgroup_v2, ev->cgroup_v1, (ev->flags & EVENT_EXE_OF_ROOT) != 0 };
+		ev->cgroup_v2, ev->cgroup_v1, (ev->flags & EVENT_EXE_OF_ROOT) != 0,
+		(ev->flags & EVENT_ELEVATED) != 0 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));
 	counters_decode(d, &ev->counters, ev->flags, &s.counters);
 	s.counters.is_reaped = s.kind == STATE_EXIT;

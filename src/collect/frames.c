@@ -59,13 +59,13 @@ read_passed(const struct frames *f, const void *data, size_t size)
 }
 
 static int
-read_lost(const struct frames *f, const void *data, size_t size)
+read_count(const struct frames *f, void (*counted)(uint64_t n, void *arg), const void *data, size_t size)
 {
-	const struct subscription_lost *lost = data;
+	const struct subscription_count *count = data;
 
-	if (size != sizeof(*lost))
+	if (size != sizeof(*count))
 		return -EBADMSG;
-	f->ops->lost(lost->events, f->arg);
+	counted(count->n, f->arg);
 	return 0;
 }
 
@@ -98,7 +98,9 @@ read_frame(const struct frames *f, uint32_t kind, void *data, size_t size)
 	case SUBSCRIPTION_PASSED:
 		return read_passed(f, data, size);
 	case SUBSCRIPTION_LOST:
-		return read_lost(f, data, size);
+		return read_count(f, f->ops->lost, data, size);
+	case SUBSCRIPTION_WITHHELD:
+		return read_count(f, f->ops->withheld, data, size);
 	case SUBSCRIPTION_KNOWN:
 		return read_known(f, data, size);
 	case SUBSCRIPTION_SETTLED:

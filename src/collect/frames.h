@@ -23,6 +23,7 @@ struct frames_ops {
 	void (*sweep)(void *arg);
 	void (*passed)(const struct subscription_passed *passed, void *arg);
 	void (*lost)(uint64_t events, void *arg);
+	void (*withheld)(uint64_t programs, void *arg);
 	void (*known)(enum optional_signal signal, uint64_t since_ns, void *arg);
 };
 

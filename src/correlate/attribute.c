@@ -184,6 +184,8 @@ inherit(struct correlator *c, struct process *p, struct process *anchor)
 	process_set_text(c, p, program_text_ref(anchor->text));
 	if (!p->has_context && anchor->has_context)
 		process_set_context(c, p, &anchor->context);
+	if (anchor->is_elevated)
+		process_set_elevated(c, p);
 	if (!p->is_announced)
 		attribute_fork(c, p, anchor);
 }

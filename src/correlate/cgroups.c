@@ -144,17 +144,12 @@ correlator_cgroup(struct correlator *c, const struct cgroup_event *s)
 	wal_cgroup(c, g);
 }
 
-void
-correlator_each_cgroup(const struct correlator *c, void (*fn)(const struct cgroup_event *s, void *arg), void *arg)
+const char *
+correlator_cgroup_path(struct correlator *c, uint64_t id, bool is_v2)
 {
-	const struct cgroup_path *g;
+	const struct cgroup_path *g = cgroup_find(c, id, is_v2);
 
-	for (g = c->cgroups; g != NULL; g = g->hh.next) {
-		const struct cgroup_event s = { .id = g->key.id, .is_v2 = g->key.is_v2 != 0, .path = g->path,
-			.cpus = g->cpus, .memory_bytes = g->memory_bytes, .users_names = g->users_names };
-
-		fn(&s, arg);
-	}
+	return g != NULL ? g->path : NULL;
 }
 
 void

@@ -188,21 +188,35 @@ uint64_t correlator_title_hash(const char *title, size_t len);
 void correlator_title(struct correlator *c, const struct program_key *key, const char *title, size_t len,
     uint64_t now_ns);
 
+/* The user and the run of a process. Strings live until the correlator is called again. */
+struct belongings {
+	const char *run_id;	/* NULL: none */
+	bool is_by_hand;	/* the run was set by hand */
+	struct opt_u64 run_uid;	/* of the run's first program */
+	struct opt_u64 uid;	/* of the program; unknown also where it is, or may become, another user: elevated */
+	uint64_t cgroup_v2;	/* ids; 0 none */
+	uint64_t cgroup_v1;
+};
+
 /* The context of a live process, for rules. Strings live as long as the correlator. */
 struct surroundings {
 	uint32_t ppid;
 	bool is_inside;		/* an include rule holds for its program or an ancestor */
+	bool is_forked;		/* it has not called exec */
 	const char *engine;	/* of its run; NULL: none */
+	struct belongings of;
 };
 /* Fills *ret; returns false if no such process is known. */
 bool correlator_surroundings(struct correlator *c, uint32_t pid, struct surroundings *ret);
 
 /* Returns true if the program that this process ran last is recorded, by this agent or one before it. */
 bool correlator_knows(struct correlator *c, const struct program_key *key);
+/* Fills *ret with what the program belongs to that this process ran last; returns false if no such process is known. */
+bool correlator_belongings(struct correlator *c, const struct program_key *key, struct belongings *ret);
 /* Returns true if the program that this process ran last belongs to the run of this id. */
 bool correlator_is_of_run(struct correlator *c, const struct program_key *key, const char *run_id);
-/* Calls fn for each cgroup whose path is known; the event is valid until fn returns. */
-void correlator_each_cgroup(const struct correlator *c, void (*fn)(const struct cgroup_event *s, void *arg), void *arg);
+/* Returns the path of a cgroup, valid until the correlator is called again; NULL: it is not known. */
+const char *correlator_cgroup_path(struct correlator *c, uint64_t id, bool is_v2);
 /*
  * Forgets all live processes: after a replay, if there was a time without an agent in which they may have ended.
  * Each program counts as one whose end was not seen; those that still run can be discovered again.

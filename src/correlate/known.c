@@ -31,6 +31,30 @@ correlator_discovered(struct correlator *c, const struct state_event *s)
 	wal_flush(c);
 }
 
+void
+process_belongings(const struct process *p, struct belongings *ret)
+{
+	const struct run *r = p->run;
+
+	*ret = (struct belongings){ .uid = { p->context.uid, p->has_context && !p->is_elevated },
+		.cgroup_v2 = p->context.cgroup_v2, .cgroup_v1 = p->context.cgroup_v1 };
+	if (r == NULL)
+		return;
+	ret->run_id = r->id;
+	ret->is_by_hand = r->strength == STRENGTH_EXPLICIT;
+	ret->run_uid = r->uid;
+}
+
+bool
+correlator_belongings(struct correlator *c, const struct program_key *key, struct belongings *ret)
+{
+	const struct process *p = process_find(c, key->start_ns, key->pid);
+
+	if (p != NULL)
+		process_belongings(p, ret);
+	return p != NULL;
+}
+
 bool
 correlator_is_of_run(struct correlator *c, const struct program_key *key, const char *run_id)
 {

@@ -211,6 +211,8 @@ forked_text(struct correlator *c, struct process *p)
 		process_set_text(c, p, program_text_ref(parent->text));
 	if (!p->has_context && parent != NULL && parent->has_context)
 		process_set_context(c, p, &parent->context);
+	if (parent != NULL && parent->is_elevated)
+		process_set_elevated(c, p);
 	if (!p->is_announced)
 		attribute_fork(c, p, parent);
 }

@@ -149,6 +149,7 @@ process_exec(struct correlator *c, struct process *p, const struct exec_event *s
 	p->ppid = s->ppid;
 	p->context = s->context;
 	p->has_context = true;
+	p->is_elevated = s->context.is_elevated;
 	p->is_forked = false;
 	set_base(c, p, s);
 	wal_process(c, p, NEWS_ALL);
@@ -168,6 +169,7 @@ process_exec_lost(struct correlator *c, struct process *p, const struct state_ev
 		p->observed_us = 0;
 	}
 	p->is_forked = false;
+	p->is_elevated = true;	/* for all that is known */
 	process_set_text(c, p, NULL);	/* unknown; the one that it had is of the program before, or its parent's */
 }
 
@@ -211,10 +213,18 @@ is_same_context(const struct program_context *a, const struct program_context *b
 void
 process_set_context(struct correlator *c, struct process *p, const struct program_context *context)
 {
+	p->is_elevated |= context->is_elevated;
 	if (p->has_context && is_same_context(&p->context, context))
 		return;
 	p->context = *context;
 	p->has_context = true;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+process_set_elevated(struct correlator *c, struct process *p)
+{
+	p->is_elevated = true;
 	wal_process(c, p, NEWS_ALL);
 }
 

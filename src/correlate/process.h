@@ -46,6 +46,7 @@ struct process {
 	bool is_inside;			/* it descends from an included one */
 	bool is_engine;			/* its program drives a run */
 	bool is_unjudged;		/* the rules gave up on its program: RULES_STEPS */
+	bool is_elevated;		/* as context.is_elevated, or as what it forked from, or its exec was lost */
 	bool has_failed;		/* its last program failed, and has a struct failure */
 	bool is_over;			/* END was emitted, the kernel's final state has not arrived */
 	uint64_t gone_ns;		/* when the kernel freed it; kept for a while for children that never exec */
@@ -109,6 +110,8 @@ void process_set_parent(struct correlator *c, struct process *p, const struct pr
 void process_set_ppid(struct correlator *c, struct process *p, uint32_t ppid);
 /* Sets user, namespaces and cgroups of p's program; context is copied. */
 void process_set_context(struct correlator *c, struct process *p, const struct program_context *context);
+/* Records that p, which never exec'd, runs the program of one that is elevated. */
+void process_set_elevated(struct correlator *c, struct process *p);
 /* Records that the current pass saw p. */
 void process_seen(struct correlator *c, struct process *p);
 /* Records that no pass sees p since now_ns, or since a time before. */
@@ -117,5 +120,8 @@ void process_unseen(struct correlator *c, struct process *p, uint64_t now_ns);
 void process_over(struct correlator *c, struct process *p);
 /* Records that the kernel freed p, and queues it as ended. */
 void process_gone(struct correlator *c, struct process *p, uint64_t gone_ns);
+
+/* Fills *ret with the user and the run of p's program. */
+void process_belongings(const struct process *p, struct belongings *ret);
 
 #endif

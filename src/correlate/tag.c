@@ -82,6 +82,8 @@ correlator_surroundings(struct correlator *c, uint32_t pid, struct surroundings 
 		return false;
 	ret->ppid = p->ppid;
 	ret->is_inside = p->is_inside;
+	ret->is_forked = p->is_forked;
+	process_belongings(p, &ret->of);
 	ret->engine = p->run == NULL ? NULL : p->run->inner != NULL ? p->run->inner : p->run->engine;
 	return true;
 }

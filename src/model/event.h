@@ -46,6 +46,7 @@ struct program_context {
 	uint64_t cgroup_v2;	/* ids; 0 none */
 	uint64_t cgroup_v1;
 	bool is_exe_of_root;	/* the host's root owns the executable; false also where that is unknown */
+	bool is_elevated;	/* its effective or its saved uid is another, as that of a setuid program */
 };
 
 /* A variable of the environment that the configuration names; all others are never read. */

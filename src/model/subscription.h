@@ -17,7 +17,9 @@ enum subscription_kind {
 	SUBSCRIPTION_PASS,	/* empty: a pass over all processes begins; states of those that run follow */
 	SUBSCRIPTION_SWEEP,	/* empty: the states that follow are of processes that ended */
 	SUBSCRIPTION_PASSED,	/* struct subscription_passed: the pass is complete */
-	SUBSCRIPTION_LOST,	/* struct subscription_lost */
+	SUBSCRIPTION_LOST,	/* struct subscription_count: events lost since the last such frame, of whichever run */
+	SUBSCRIPTION_WITHHELD,	/* struct subscription_count: programs of the run since the last such frame that are not
+				 * the subscriber's user's, whose events are not passed on */
 	SUBSCRIPTION_KNOWN,	/* struct subscription_known */
 	SUBSCRIPTION_SETTLED,	/* empty, the last: all that ended before the end was asked for was passed on */
 };
@@ -38,8 +40,8 @@ struct subscription_passed {
 	uint64_t threads;
 };
 
-struct subscription_lost {
-	uint64_t events;	/* lost since the last such frame, of whichever run */
+struct subscription_count {
+	uint64_t n;
 };
 
 /* Since when the fields of an optional signal are filled; see probes_known_since_ns(). */

@@ -48,10 +48,10 @@ on_passed(const struct subscription_passed *p, void *arg)
 }
 
 static void
-on_lost(uint64_t events, void *arg)
+on_count(uint64_t n, void *arg)
 {
 	(void)arg;
-	sum += events;
+	sum += n;
 }
 
 static void
@@ -67,7 +67,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct decode_ops decode_ops = { on_exec, on_state, on_cgroup };
-	static const struct frames_ops ops = { on_cgroup, on_mark, on_mark, on_passed, on_lost, on_known };
+	static const struct frames_ops ops = { on_cgroup, on_mark, on_mark, on_passed, on_count, on_count, on_known };
 	struct frames frames = { .ops = &ops, .own_pid = 7 };
 	size_t parts[2] = { size / 2, size - size / 2 }, have = 0, at = 0;
 	bool is_last = false;

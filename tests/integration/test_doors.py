@@ -303,9 +303,9 @@ class Run(Hammered):
         a = self.agent(control_group="games", control_read_group="nogroup").start()
         done = self.as_member("/usr/bin/python3", "-c", SUBSCRIBER, a.control, a.status()["version"], "9", cwd="/")
         self.assertEqual((0, ""), (done.returncode, done.stderr))
-        self.assertEqual("8 True\n8\nTrue\n", done.stdout)
+        self.assertEqual("7 True\n8 True\n7\nTrue\n", done.stdout)
         limits = self.limits(a)
-        self.assertEqual((1, 1, 0), tuple(limits["run", reason] for reason in ("crowded", "malformed", "slow")))
+        self.assertEqual((2, 1, 0), tuple(limits["run", reason] for reason in ("crowded", "malformed", "slow")))
         self.assertEqual(0, a.stop())
 
 

@@ -16,6 +16,7 @@ static struct {
 	char path[64];
 	struct subscription_passed last;
 	uint64_t lost;
+	uint64_t withheld;
 	enum optional_signal signal;
 	uint64_t since_ns;
 } got;
@@ -59,6 +60,13 @@ take_lost(uint64_t events, void *arg)
 }
 
 static void
+take_withheld(uint64_t programs, void *arg)
+{
+	(void)arg;
+	got.withheld += programs;
+}
+
+static void
 take_known(enum optional_signal signal, uint64_t since_ns, void *arg)
 {
 	(void)arg;
@@ -66,7 +74,8 @@ take_known(enum optional_signal signal, uint64_t since_ns, void *arg)
 	got.since_ns = since_ns;
 }
 
-static const struct frames_ops ops = { take_cgroup, take_pass, take_sweep, take_passed, take_lost, take_known };
+static const struct frames_ops ops = { take_cgroup, take_pass, take_sweep, take_passed, take_lost, take_withheld,
+	take_known };
 
 static _Alignas(8) char bytes[1 << 20];
 static size_t len;
@@ -124,7 +133,8 @@ each_kind_is_read(void **state)
 	put_record();
 	put(SUBSCRIPTION_SWEEP, NULL, 0);
 	put(SUBSCRIPTION_PASSED, &(struct subscription_passed){ 12, 34 }, sizeof(struct subscription_passed));
-	put(SUBSCRIPTION_LOST, &(struct subscription_lost){ 5 }, sizeof(struct subscription_lost));
+	put(SUBSCRIPTION_LOST, &(struct subscription_count){ 5 }, sizeof(struct subscription_count));
+	put(SUBSCRIPTION_WITHHELD, &(struct subscription_count){ 3 }, sizeof(struct subscription_count));
 	good_exec();
 	put_record();
 	assert_int_equal(take(0), len);
@@ -137,6 +147,7 @@ each_kind_is_read(void **state)
 	assert_int_equal(got.last.processes, 12);
 	assert_int_equal(got.last.threads, 34);
 	assert_int_equal(got.lost, 5);
+	assert_int_equal(got.withheld, 3);
 	assert_int_equal(seen.states, 1);
 	assert_int_equal(seen.execs, 1);
 	assert_string_equal(seen.exe, "/usr/bin/bwa");
