@@ -13,6 +13,7 @@ static const struct {
 	[NAMESPACE_PID] = { "/proc/self/ns/pid", 0xeffffffc },
 	[NAMESPACE_TIME] = { "/proc/self/ns/time", 0xeffffffa },
 	[NAMESPACE_CGROUP] = { "/proc/self/ns/cgroup", 0xeffffffb },
+	[NAMESPACE_USER] = { "/proc/self/ns/user", 0xeffffffd },
 };
 
 bool

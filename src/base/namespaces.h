@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * namespaces: whether this process sees PIDs and times as the kernel counts them for the whole host.
+ * namespaces: whether this process sees PIDs, times and users as the kernel counts them for the whole host.
  */
 #ifndef SLUICE_BASE_NAMESPACES_H
 #define SLUICE_BASE_NAMESPACES_H
@@ -11,6 +11,7 @@ enum namespace_type {
 	NAMESPACE_PID,
 	NAMESPACE_TIME,
 	NAMESPACE_CGROUP,
+	NAMESPACE_USER,
 };
 
 /* Returns true if this process is in the host's namespace of that type, or if this kernel has no such type. */

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/namespaces.h"
+
 #define LINKS_MAX 40	/* as the kernel allows */
 #define NAME_SIZE (NAME_MAX + 2)	/* one that is too long stays too long, and the kernel refuses it */
 #define GO_ON (-4096)	/* no errno: there are more components */
@@ -214,5 +216,5 @@ bool
 safe_path_is_wanted(void)
 {
 	/* Of the moment of exec: an agent that has given up root reads the same files again at a reload. */
-	return getauxval(AT_EUID) == 0;
+	return getauxval(AT_EUID) == 0 && namespace_is_hosts(NAMESPACE_USER);
 }

@@ -50,7 +50,8 @@ char *safe_path_text(const struct safe_path_fault *f, const char *harm, char *bu
 
 /*
  * Returns true if root started this process, whatever account it has become: it reads on behalf of the host, and only
- * files that pass as safe. A process of any other user can do no more with a file than that user can anyway.
+ * files that pass as safe. A process of any other user, and root of a user namespace, can do no more with a file than
+ * that user can anyway.
  */
 bool safe_path_is_wanted(void);
 

@@ -12,11 +12,16 @@
 
 struct agent_run_options;
 
-/* Returns a connection to the agent that listens at this path, the caller's; -1: none listens, or it refuses us. */
-int host_agent_connect(const char *path);
+enum {
+	HOST_AGENT_SUFFIX_SIZE = 32,
+};
 
-/* Returns true if the agent would pass on the events of a child of this process. Waits briefly for its answer. */
-bool host_agent_offers_events(int fd);
+/*
+ * Returns a connection, the caller's, to an agent that would pass on the events of a child of this process, or -1 with
+ * a sentence in error; waits briefly for its answer. path: its socket; NULL: one of the two default ones that this
+ * user may use. suffix: what the id of the run is to end with.
+ */
+int host_agent_find(const char *path, char suffix[HOST_AGENT_SUFFIX_SIZE], char *error, size_t error_size);
 
 /*
  * Announces the run of the child pid, which has not called exec, and asks for its events. names: pipeline, task,

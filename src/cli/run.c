@@ -35,11 +35,11 @@ static const char help[] =
     "Usage: sluice run [OPTION…] [--] COMMAND [ARG…]\n"
     "Runs COMMAND, records every program that descends from it, and prints a table at the\n"
     "end (on stderr). COMMAND has the same input, output, terminal, signals and environment\n"
-    "as without sluice, and sluice ends with its exit status. Needs root: `sudo sluice run …`\n"
-    "runs COMMAND as the user who called sudo. Where an agent of this host runs, its probes are\n"
-    "used, and a user who may use its control socket needs no root.\n\n"
+    "as without sluice, and sluice ends with its exit status. Where an agent of this host runs,\n"
+    "any user may do so: its probes are used. Else it needs root: `sudo sluice run …` runs\n"
+    "COMMAND as the user who called sudo.\n\n"
     "  --pipeline P     name of the pipeline in the records\n"
-    "  --run ID         run id (default: a new UUID)\n"
+    "  --run ID         run id (default: a new UUID); without root .uUID is added, of the user\n"
     "  --task T         make all of COMMAND one task of this name\n"
     "  --sample S       sample of the programs whose step does not name one\n"
     "  --lake DIR       write records to this folder (default: ./sluice-lake)\n"
@@ -47,9 +47,9 @@ static const char help[] =
     "  --report FILE    at the end, write the run as an HTML page, with sluice-tune\n"
     "  --rules DIR      rules in addition to the built-in ones\n"
     "                   (default: " RULES_DIR ")\n"
-    "  --control PATH   control socket of the agent of this host; an agent that listens there\n"
-    "                   records these programs with the same run, and passes their events on\n"
-    "                   (default: " CONTROL_PATH ")\n"
+    "  --control PATH   socket of the agent of this host; an agent that listens there records\n"
+    "                   these programs with the same run, and passes their events on (default:\n"
+    "                   " CONTROL_PATH ", or " CONTROL_RUN_PATH ")\n"
     "  --own-probes     load probes even if the agent of this host would pass events on; so do\n"
     "                   --rules and --trace-env, since the agent has its own of both\n"
     "  --headers        read the files in which Nextflow names its tasks and samples\n"
@@ -87,7 +87,8 @@ struct run_options {
 	const char *json;
 	const char *report;		/* file of the report; NULL: none */
 	char tune[PATH_MAX];		/* path of sluice-tune, which writes the report */
-	const char *control;		/* socket of an agent that may run on this host */
+	const char *control;		/* socket of an agent that may run on this host; NULL: the default ones */
+	char run_suffix[HOST_AGENT_SUFFIX_SIZE];
 	const char *rules;		/* a folder; NULL: RULES_DIR, if it exists */
 	bool is_quiet;
 	bool has_own_probes;		/* even if the agent of this host would pass events on */
@@ -293,7 +294,6 @@ parse(int argc, char **argv, struct run_options *o)
 
 	o->agent.agent.start_after_ms = START_AFTER_MS;
 	o->agent.lake = "sluice-lake";
-	o->control = CONTROL_PATH;
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (c) {
 		case OPT_PIPELINE:
@@ -390,28 +390,29 @@ names_are_text(const struct run_options *o)
 	return true;
 }
 
-/* Returns a connection to an agent of this host that would pass on the events of COMMAND, or -1. */
+/* Returns a connection to an agent of this host that would pass on the events of COMMAND, or -1 with why not. */
 static int
-find_host_agent(const struct run_options *o)
+find_host_agent(struct run_options *o, char *why, size_t why_size)
 {
 	int fd;
 
-	if (o->has_own_probes || o->rules != NULL || o->agent.agent.n_variables > 0)
+	if (o->has_own_probes || o->rules != NULL || o->agent.agent.n_variables > 0) {
+		snprintf(why, why_size, "%s, which no agent has", o->has_own_probes ? "--own-probes asks for probes of its own" :
+		    o->rules != NULL ? "--rules needs probes of its own" : "--trace-env needs probes of its own");
 		return -1;
-	fd = host_agent_connect(o->control);
-	if (fd >= 0 && !host_agent_offers_events(fd)) {
-		close(fd);
-		fd = -1;
 	}
+	fd = host_agent_find(o->control, o->run_suffix, why, why_size);
+	o->agent.run_suffix = o->run_suffix;
 	return fd;
 }
 
-/* Prints one sentence and the command that would work. */
+/* Prints why no agent passes events on, and the command that would work. */
 static int
-refuse_without_root(int argc, char **argv)
+refuse_without_root(int argc, char **argv, const char *why)
 {
-	fputs("sluice run: loading probes into the kernel needs root; run this instead (COMMAND still "
-	    "runs as you):\n    sudo sluice", stderr);
+	spell_line(stderr, "sluice run: without root it takes an agent of this host, which any user may use: %s; with root it "
+	    "needs none, and COMMAND still runs as you:\n", why);
+	fputs("    sudo sluice", stderr);
 	for (int i = 0; i < argc; i++)
 		summary_print_quoted(stderr, argv[i]);
 	fputc('\n', stderr);
@@ -548,7 +549,7 @@ print_unseen(const struct run *r)
 {
 	if (!agent_received_all(r->agent))
 		fputs("sluice run: the agent of this host stopped first: what ran after that is in its records only\n", stderr);
-	else if (!agent_saw_command(r->agent) && !r->is_unrecorded)
+	else if (!agent_saw_command(r->agent) && !r->is_unrecorded && agent_withheld(r->agent) == 0)
 		spell_line(stderr, "sluice run: COMMAND was not seen, and what it ran may be missing: %s\n",
 		    r->options->agent.is_subscriber ?
 		    "the agent of this host passed no event of it on; `sluice ctl status` prints whether that agent sees" :
@@ -590,10 +591,10 @@ cli_run(int argc, char **argv)
 		return status < 0 ? EXIT_DONE : status;
 	if (!names_are_text(&o) || !find_tune(&o))
 		return EXIT_USAGE;
-	r.host_agent = find_host_agent(&o);
+	r.host_agent = find_host_agent(&o, error, sizeof(error));
 	o.agent.is_subscriber = r.host_agent >= 0;
 	if (!o.agent.is_subscriber && geteuid() != 0)
-		return refuse_without_root(argc, argv);
+		return refuse_without_root(argc, argv, error);
 	status = load_rules(&o);
 	if (status != 0)
 		goto close;

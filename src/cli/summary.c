@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent/agent.h"
+#include "agent/run.h"
 #include "base/spell.h"
 #include "base/text.h"
 #include "cli/print_json.h"
@@ -175,6 +175,10 @@ summary_print(FILE *f, const struct summary_options *o)
 		fprintf(f, "sluice: %s: %s %llu\n", losses.list[i].place, losses.list[i].reason,
 		    (unsigned long long)losses.list[i].count);
 	losses_free(&losses);
+	if (agent_withheld(o->agent) > 0)
+		fprintf(f, "sluice: %llu program%s ran as another user, as with sudo: only the agent of this host records %s\n",
+		    (unsigned long long)agent_withheld(o->agent), agent_withheld(o->agent) == 1 ? "" : "s",
+		    agent_withheld(o->agent) == 1 ? "it" : "them");
 	correlator_each_live(agent_correlator(o->agent), on_survivor, &survivors);
 	if (survivors.n > SURVIVORS_SHOWN)
 		fprintf(f, "sluice: and %zu more; --wait waits for them\n", survivors.n - SURVIVORS_SHOWN);
@@ -235,14 +239,14 @@ summary_print_json(FILE *f, const struct summary_options *o)
 		    losses.list[i].reason, "count", (json_int_t)losses.list[i].count));
 	losses_free(&losses);
 	correlator_each_live(agent_correlator(o->agent), on_survivor_json, alive);
-	root = json_pack("{ss ss? ss ss so so sI si sI sI sI so so so so}", "run_id",
+	root = json_pack("{ss ss? ss ss so so sI si sI sI sI sI so so so so}", "run_id",
 	    agent_run_id(o->agent), "pipeline", o->pipeline, "host_id", agent_host_id(o->agent), "lake",
 	    o->lake, "exit_code", WIFSIGNALED(o->wait_status) ? json_null() :
 	    json_integer(WEXITSTATUS(o->wait_status)), "exit_signal", WIFSIGNALED(o->wait_status) ?
 	    json_integer(WTERMSIG(o->wait_status)) : json_null(), "wall_ns", (json_int_t)totals.wall_ns,
 	    "cpus", (int)agent_cpus(o->agent), "programs", (json_int_t)totals.programs,
 	    "failed_programs", (json_int_t)totals.failed, "lost", (json_int_t)lost_in_all(o->agent),
-	    "losses", lost, "still_running", alive, "usage", usage_json(&totals.usage), "rows", list);
+	    "withheld", (json_int_t)agent_withheld(o->agent), "losses", lost, "still_running", alive, "usage", usage_json(&totals.usage), "rows", list);
 	if (root == NULL)
 		return -1;
 	r = print_json(f, root);

@@ -57,6 +57,12 @@ check_socket_path(const char *text, char *why, size_t why_size)
 }
 
 bool
+check_socket_or_off(const char *text, char *why, size_t why_size)
+{
+	return strcmp(text, "off") == 0 || check_socket_path(text, why, why_size);
+}
+
+bool
 check_account(const char *text, char *why, size_t why_size)
 {
 	char show[SHOWN_SIZE];

@@ -16,6 +16,8 @@
 bool check_path(const char *text, char *why, size_t why_size);
 /* An absolute path that fits into the address of a unix socket. */
 bool check_socket_path(const char *text, char *why, size_t why_size);
+/* The same, or off. */
+bool check_socket_or_off(const char *text, char *why, size_t why_size);
 /* The name of an account or group: its length and characters. */
 bool check_account(const char *text, char *why, size_t why_size);
 /* HOST:PORT with a numeric address or localhost, unix:/PATH, or off. */

@@ -90,6 +90,7 @@ struct config {
 	char *control;
 	char *control_group;
 	char *control_read_group;
+	char *run_socket;		/* "off": none */
 	struct config_strings metrics;	/* "HOST:PORT", "[V6]:PORT" or "unix:/PATH"; none, or "off" alone: no metrics */
 	char *metrics_group;		/* of its unix sockets */
 	bool metrics_public;

@@ -46,6 +46,8 @@ const struct key config_keys[] = {
 	    .check = check_account },
 	{ "control_read_group", KEY_TEXT, F(control_read_group), "sluice", RESTART, .what = "group",
 	    .check = check_account },
+	{ "run_socket", KEY_TEXT, F(run_socket), "/run/sluice/run.sock", RESTART,
+	    .what = "path of a socket, or off", .check = check_socket_or_off },
 	{ "metrics", KEY_LIST, F(metrics), "127.0.0.1:9465", RESTART, 0, CONFIG_METRICS_MAX,
 	    .what = "HOST:PORT or unix:/PATH, or off", .check = check_listener, .may_be_one = true },
 	{ "metrics_group", KEY_TEXT, F(metrics_group), "sluice", RESTART, .what = "group",

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * control: the unix socket by which root and the members of one group control the running agent, and the members of
- * another read its state.
+ * another read its state; and a second one, by which any user has own runs followed. Apart, so that a flood of one does
+ * not touch the other.
  *
  *	→ {"command":"reload","args":{…}}  one line of JSON, at most 64 KiB
  *	← {"ok":true,…}   or   {"ok":false,"error":"a sentence",…}  one line
@@ -27,6 +28,7 @@ struct event_base;
 struct json_t;
 
 #define CONTROL_PATH "/run/sluice/control.sock"
+#define CONTROL_RUN_PATH "/run/sluice/run.sock"	/* of one that is public, for `sluice run` */
 
 enum {
 	CONTROL_LINE_MAX = 64 * 1024,
@@ -41,6 +43,7 @@ struct control_options {
 	const char *group;	/* group whose members may send every command, besides root; NULL: none */
 	const char *read_group;	/* group whose members may send those that read; NULL: none */
 	uid_t account;		/* may send every command, too; 0: no other than root */
+	bool is_public;		/* every user may connect, and send those that concern own processes alone */
 	uint32_t idle_ms;	/* 0: 30 s */
 };
 

@@ -36,7 +36,7 @@ static int
 bind_socket(const struct control_options *o, const struct peer_rights *rights, char *error, size_t error_size)
 {
 	bool has_admins = rights->admins != PEER_NO_GROUP;
-	mode_t mode = has_admins ? 0660 : 0600;
+	mode_t mode = rights->is_public ? 0666 : has_admins ? 0660 : 0600;
 	gid_t second = rights->readers != rights->admins ? rights->readers : PEER_NO_GROUP;
 	size_t used = strlen(error);
 	char why[512] = "";
@@ -47,7 +47,7 @@ bind_socket(const struct control_options *o, const struct peer_rights *rights, c
 		snprintf(error, error_size, "%s", why);
 		return fd;
 	}
-	if (second == PEER_NO_GROUP && rights->account == rights->owner)
+	if (rights->is_public || (second == PEER_NO_GROUP && rights->account == rights->owner))
 		return fd;
 	r = unix_socket_admit(o->path, mode, rights->account == rights->owner ? 0 : rights->account, second);
 	if (r < 0)
@@ -63,6 +63,7 @@ control_bind(const struct control_options *o, struct peer_rights *ret, char *err
 	ret->owner = geteuid();
 	ret->account = o->account != 0 ? o->account : ret->owner;
 	ret->admins = find_group(o->group, "send every command", error, error_size);
+	ret->is_public = o->is_public;
 	ret->readers = find_group(o->read_group, "read the state of the agent", error, error_size);
 	return bind_socket(o, ret, error, error_size);
 }

@@ -61,7 +61,7 @@ peer_of(int fd, const struct peer_rights *rights, struct control_peer *ret)
 	else if (has_group(&groups, peer.gid, rights->readers))
 		ret->access = CONTROL_READ;
 	else
-		ret->access = CONTROL_NONE;
+		ret->access = rights->is_public ? CONTROL_OWN : CONTROL_NONE;
 	if (groups.list != groups.few)
 		free(groups.list);
 	return 0;

@@ -5,6 +5,7 @@
 #ifndef SLUICE_CONTROL_PEER_H
 #define SLUICE_CONTROL_PEER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,6 +26,7 @@ struct peer_rights {
 	uid_t account;		/* the same */
 	gid_t admins;		/* PEER_NO_GROUP: none, as the next one */
 	gid_t readers;
+	bool is_public;		/* anyone else may do CONTROL_OWN */
 };
 
 struct control_peer {

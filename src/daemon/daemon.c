@@ -393,6 +393,7 @@ stop(struct daemon *d)
 	settle_close(d->settle);
 	daemon_close_metrics(d);
 	control_close(d->control);
+	control_close(d->runs);
 	delivery_close(d->delivery);
 	dead_letters_close(d->dead);
 	registry_close(d->registry);

@@ -13,6 +13,7 @@
 #include "daemon/state.h"
 
 #define METRICS_RETRY_NS UINT64_C(10000000000)
+#define RUN_IDLE_MS 5000	/* `sluice run` asks at once */
 
 static const struct {
 	const char *name;
@@ -23,8 +24,6 @@ static const struct {
 	{ "reload", "read the configuration again", CONTROL_ADMIN, daemon_on_reload_request },
 	{ "rules", "list, add NAME RULES, remove NAME: rules until the agent stops", CONTROL_READ, daemon_on_rules_request },
 	{ "tag", "--pid PID --run RUN ...: assign a process and its descendants to a run", CONTROL_OWN, daemon_on_tag_request },
-	{ "subscribe", "pass the events of a run on to the `sluice run` that begins it", CONTROL_OWN,
-	    daemon_on_subscribe_request },
 	{ "attach", "NAME: attach an optional signal, whose fields are known from now on", CONTROL_ADMIN,
 	    daemon_on_attach_request },
 	{ "detach", "NAME: detach an optional signal, whose fields are null from now on", CONTROL_ADMIN,
@@ -33,6 +32,14 @@ static const struct {
 	    daemon_on_dead_letters_request },
 	{ "explain", "PID: the attribution of a process, and its evidence", CONTROL_READ, daemon_on_explain_request },
 };
+
+/* Both sockets have this command. */
+static int
+handle_subscribe(struct daemon *d, struct control *c)
+{
+	return control_handle(c, "subscribe", "pass the events of a run on to the `sluice run` that begins it", CONTROL_OWN,
+	    daemon_on_subscribe_request, d);
+}
 
 static int
 open_control(struct daemon *d)
@@ -55,7 +62,7 @@ open_control(struct daemon *d)
 	if (daemon_open_settle(d) < 0 || control_handle_status(d->control, daemon_fill_status, d) < 0 ||
 	    control_handle(d->control, "settle",
 	    "wait until everything before this request is recorded; --delivered: and delivered", CONTROL_ADMIN,
-	    settle_on_request, d->settle) < 0)
+	    settle_on_request, d->settle) < 0 || handle_subscribe(d, d->control) < 0)
 		return -1;
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (control_handle(d->control, commands[i].name, commands[i].summary, commands[i].access,
@@ -63,6 +70,26 @@ open_control(struct daemon *d)
 			return -1;
 	}
 	return 0;
+}
+
+/*
+ * Opens the socket by which any user has own runs followed. Without it, because another agent has it or its folder is
+ * missing, root and the members of the control socket's groups still have theirs.
+ */
+static int
+open_runs(struct daemon *d)
+{
+	struct control_options o = { .path = d->config->run_socket, .is_public = true, .idle_ms = RUN_IDLE_MS };
+	char error[512] = "";
+
+	if (strcmp(o.path, "off") == 0)
+		return 0;
+	if (control_open(d->base, &o, &d->runs, error, sizeof(error)) < 0) {
+		log_event(LOG_LEVEL_WARNING, "runs.open", "%s; only root, and who may use %s, can `sluice run` without "
+		    "probes", error, d->config->control);
+		return 0;
+	}
+	return handle_subscribe(d, d->runs);
 }
 
 /*
@@ -107,7 +134,7 @@ daemon_retry_metrics(struct daemon *d)
 int
 daemon_open_doors(struct daemon *d)
 {
-	if (open_control(d) < 0)
+	if (open_control(d) < 0 || open_runs(d) < 0)
 		return -1;
 	for (size_t i = 0; i < d->config->metrics.n; i++) {
 		if (strcmp(d->config->metrics.list[i], "off") == 0)

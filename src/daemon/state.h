@@ -70,6 +70,7 @@ struct daemon {
 	bool is_kafka;
 	pid_t lake_maker;		/* the process that makes the lake's folder; 0: none, or it has ended */
 	struct control *control;
+	struct control *runs;		/* NULL: it is off, or could not be opened */
 	struct metrics_listener metrics[CONFIG_METRICS_MAX];
 	size_t n_metrics;
 	struct notify *notify;

@@ -191,7 +191,7 @@ static void
 fill_doors(struct agent_status *s, struct daemon *d)
 {
 	struct http_stats metrics = { 0 };
-	struct control_stats control;
+	struct control_stats control, runs = { 0 };
 	struct subscription_stats run;
 
 	for (size_t i = 0; i < d->n_metrics; i++) {
@@ -207,6 +207,8 @@ fill_doors(struct agent_status *s, struct daemon *d)
 			s->doors.metrics_error = d->metrics[i].error;
 	}
 	control_stats(d->control, &control);
+	if (d->runs != NULL)
+		control_stats(d->runs, &runs);
 	agent_subscription_stats(d->agent, &run);
 	put_limit(s, "control", "rate", control.waits);
 	put_limit(s, "control", "crowded", control.crowded);
@@ -217,8 +219,9 @@ fill_doors(struct agent_status *s, struct daemon *d)
 	put_limit(s, "metrics", "crowded", metrics.displaced);
 	put_limit(s, "metrics", "slow", metrics.slow);
 	put_limit(s, "metrics", "malformed", metrics.malformed);
-	put_limit(s, "run", "crowded", run.crowded);
-	put_limit(s, "run", "slow", run.slow);
+	put_limit(s, "run", "rate", runs.waits);
+	put_limit(s, "run", "crowded", runs.crowded + run.crowded);
+	put_limit(s, "run", "slow", runs.cut_off + run.slow);
 	put_limit(s, "run", "malformed", run.malformed);
 }
 

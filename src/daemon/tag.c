@@ -36,7 +36,8 @@ struct waiting_tag {
 	struct waiting_tag *prev, *next;
 	struct daemon *daemon;
 	struct control_request *request;
-	json_t *args;			/* a reference; owns the tag's strings */
+	json_t *args;			/* a reference; owns the tag's strings, but the run's id */
+	char *run_id;			/* owned */
 	struct event *again;
 	unsigned tries;
 	uint32_t pid;
@@ -45,6 +46,8 @@ struct waiting_tag {
 
 #define TAG_RETRY_MS 50
 #define TAG_TRIES 40
+#define RUN_SUFFIX_SIZE 16
+#define IN_OTHERS "the process %u is in a run that root or another user began"
 
 /* Answers, and passes on the events of the run after the answer. */
 static void
@@ -62,26 +65,98 @@ subscribe(struct waiting_tag *w, const char *run_id, json_t *answer)
 		    "its events are not passed on: %s", strerror(-r));
 }
 
-/* Only a process that the client itself started: its events are not those of another user. */
+/*
+ * What the ids of runs end with that this client names: its uid, so that it can name no run of another user, an engine
+ * or a scheduler; "" for those who may attribute any process.
+ */
+static void
+run_suffix(const struct control_peer *peer, char ret[RUN_SUFFIX_SIZE])
+{
+	ret[0] = '\0';
+	if (peer->access < CONTROL_ADMIN)
+		snprintf(ret, RUN_SUFFIX_SIZE, ".u%u", peer->uid);
+}
+
+static bool
+has_suffix(const char *run_id, const char *suffix)
+{
+	size_t len = strlen(run_id), n = strlen(suffix);
+
+	return len >= n && strcmp(run_id + len - n, suffix) == 0;
+}
+
+/* Returns whether a process is in a run that others made: root by hand, or an engine or job of another user. */
+static bool
+is_of_others(const struct belongings *of, const struct control_peer *peer)
+{
+	char suffix[RUN_SUFFIX_SIZE];
+
+	run_suffix(peer, suffix);
+	if (of->run_id == NULL || suffix[0] == '\0')
+		return false;
+	if (of->is_by_hand)
+		return !has_suffix(of->run_id, suffix);
+	return !of->run_uid.known || of->run_uid.value != peer->uid;
+}
+
+/*
+ * A client without all rights has processes of its own user attributed alone, which run as no other and can become
+ * none; and it has the events of its own child passed on. The kernel reported all of that of one process: no other one
+ * can have taken its pid meanwhile.
+ */
 static int
-check_child(struct waiting_tag *w)
+check_process(struct waiting_tag *w)
 {
 	struct control_peer peer = control_request_peer(w->request);
 	struct surroundings s;
 
 	if (!correlator_surroundings(agent_correlator(w->daemon->agent), w->pid, &s))
 		return -ESRCH;
+	if (peer.access < CONTROL_ADMIN && (!s.of.uid.known || s.of.uid.value != peer.uid))
+		return -EACCES;
+	if (is_of_others(&s.of, &peer))
+		return -EBUSY;
+	if (!w->is_subscription)
+		return 0;
 	if (s.ppid != (uint32_t)peer.pid)
 		return -EPERM;
+	if (!s.is_forked && peer.access < CONTROL_ADMIN)
+		return -EALREADY;
 	return agent_may_subscribe(w->daemon->agent, peer.uid) ? 0 : -EAGAIN;
 }
 
 static int
 try_tag(struct waiting_tag *w, const struct tag *tag)
 {
-	int r = w->is_subscription ? check_child(w) : 0;
+	int r = check_process(w);
 
 	return r < 0 ? r : correlator_tag(agent_correlator(w->daemon->agent), w->pid, tag, clock_ns(CLOCK_BOOTTIME));
+}
+
+/* Returns why a process was not tagged, as a format for its pid. */
+static const char *
+reason(int error)
+{
+	switch (error) {
+	case -ESRCH:
+		return "no process with the pid %u is followed";
+	case -EPERM:
+		return "the process %u is no child of the one that asks for its events";
+	case -EACCES:
+		return "the process %u runs, or may run, as another user than the one who asks";
+	case -EALREADY:
+		return "the process %u has called exec already";
+	case -EBUSY:
+		return IN_OTHERS;
+	case -EINVAL:
+		return "the run id for %u is too long";
+	case -EAGAIN:
+		return "too many runs of this user, or of all, have their events passed on: those of %u are not";
+	case -ENOSPC:
+		return "there are too many runs to add one for %u";
+	default:
+		return "no memory to tag %u";
+	}
 }
 
 static void
@@ -92,11 +167,7 @@ answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
 	json_t *answer;
 
 	if (n < 0) {
-		control_answer_error(w->request, n == -ESRCH ? "no process with the pid %u is followed" : n == -EPERM ?
-		    "the process %u is no child of the one that asks for its events" : n == -EINVAL ?
-		    "the run id for %u is too long" : n == -EAGAIN ?
-		    "too many runs of this user, or of all, have their events passed on: those of %u are not" : n == -ENOSPC ? "there are too many runs to add one for %u" :
-		    "no memory to tag %u", w->pid);
+		control_answer_error(w->request, reason(n), w->pid);
 		return;
 	}
 	log_fields(LOG_LEVEL_INFO, "run.tagged", LOG_FIELDS(LOG_U64("pid", w->pid), LOG_TEXT("run", tag->run_id),
@@ -115,6 +186,7 @@ forget_tag(struct waiting_tag *w)
 	DL_DELETE(w->daemon->tags, w);
 	event_free(w->again);
 	json_decref(w->args);
+	free(w->run_id);
 	free(w);
 }
 
@@ -125,7 +197,7 @@ on_tag(evutil_socket_t fd, short what, void *arg)
 	struct waiting_tag *w = arg;
 	struct daemon *d = w->daemon;
 	struct tag tag = {
-		.run_id = json_string_value(json_object_get(w->args, "run")),
+		.run_id = w->run_id,
 		.pipeline = json_string_value(json_object_get(w->args, "pipeline")),
 		.task = json_string_value(json_object_get(w->args, "task")),
 		.sample = json_string_value(json_object_get(w->args, "sample")),
@@ -137,8 +209,9 @@ on_tag(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	agent_drain_all(d->agent);
 	n = try_tag(w, &tag);
-	if (n == -ESRCH && w->tries == 0) {
-		agent_meet_all(d->agent);	/* a child that has not called exec has no event */
+	if ((n == -ESRCH || n == -EACCES) && w->tries == 0) {
+		/* A child that has not called exec has no event, and may be another user's now. */
+		agent_meet_all(d->agent);
 		n = try_tag(w, &tag);
 	}
 	if (n == -ESRCH && ++w->tries < TAG_TRIES && evtimer_add(w->again, &later) == 0)
@@ -147,20 +220,34 @@ on_tag(evutil_socket_t fd, short what, void *arg)
 	forget_tag(w);
 }
 
+/* Returns the id of the run that the client names, which the caller frees; NULL: no memory. */
+static char *
+own_run_id(const struct control_peer *peer, const char *named)
+{
+	char suffix[RUN_SUFFIX_SIZE], *id;
+
+	run_suffix(peer, suffix);
+	return asprintf(&id, "%s%s", named, has_suffix(named, suffix) ? "" : suffix) >= 0 ? id : NULL;
+}
+
 static void
 begin(struct daemon *d, struct control_request *req, const json_t *args, uint32_t pid, bool is_subscription)
 {
 	struct waiting_tag *w = calloc(1, sizeof(*w));
+	struct control_peer peer = control_request_peer(req);
 
 	if (w != NULL) {
 		w->again = evtimer_new(d->base, on_tag, w);
 		w->args = json_deep_copy(args);
+		w->run_id = own_run_id(&peer, json_string_value(json_object_get(args, "run")));
 	}
-	if (w == NULL || w->again == NULL || w->args == NULL) {
+	if (w == NULL || w->again == NULL || w->args == NULL || w->run_id == NULL) {
 		if (w != NULL && w->again != NULL)
 			event_free(w->again);
 		if (w != NULL)
 			json_decref(w->args);
+		if (w != NULL)
+			free(w->run_id);
 		free(w);
 		control_answer_error(req, "out of memory");
 		return;
@@ -212,17 +299,21 @@ static void
 answer_offer(struct daemon *d, struct control_request *req, uint32_t pid)
 {
 	struct control_peer peer = control_request_peer(req);
+	char suffix[RUN_SUFFIX_SIZE];
 	struct surroundings s;
 
+	run_suffix(&peer, suffix);
 	agent_drain_all(d->agent);
 	if (pid != (uint32_t)peer.pid)
 		control_answer_error(req, "the process %d is in another pid namespace than the agent", (int)peer.pid);
 	else if (d->is_stopping || !correlator_surroundings(agent_correlator(d->agent), pid, &s))
 		control_answer_error(req, "the agent does not follow the process %u", pid);
+	else if (is_of_others(&s.of, &peer))
+		control_answer_error(req, IN_OTHERS, pid);
 	else if (!agent_may_subscribe(d->agent, peer.uid))
 		control_answer_error(req, "too many runs of this user, or of all, have their events passed on");
 	else
-		control_answer(req, json_pack("{ss}", "version", SLUICE_VERSION));
+		control_answer(req, json_pack("{ss ss}", "version", SLUICE_VERSION, "run_suffix", suffix));
 }
 
 void

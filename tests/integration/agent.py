@@ -30,11 +30,12 @@ class Agent:
         self.spool = os.path.join(room, "spool")
         self.lake = os.path.join(room, "lake")
         self.control = os.path.join(room, "control.sock")
+        self.run_socket = os.path.join(room, "run.sock")
         self.metrics = os.path.join(room, "metrics.sock")
         self.config = {
             "interval": "1s", "user": "nobody", "control_group": "root", "drain": "10s",
             "lake": self.lake, "rules": os.path.join(room, "rules.d"), "control": self.control,
-            "metrics": "unix:" + self.metrics, "dead_letters": os.path.join(room, "dead-letters"),
+            "run_socket": self.run_socket, "metrics": "unix:" + self.metrics, "dead_letters": os.path.join(room, "dead-letters"),
             "log": {"level": "info", "format": "json"}, "spool": {"dir": self.spool},
         }
         self.configure(**keys)

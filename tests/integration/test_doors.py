@@ -5,6 +5,7 @@ import os
 import pwd
 import shutil
 import socket
+import statistics
 import subprocess
 import time
 
@@ -16,6 +17,7 @@ STRANGER, MEMBER = 54321, 54322  # uids of no account
 SECONDS = 5
 SHARE = 0.05  # of a CPU, with what the agent does for itself
 ANSWERS_S = 1
+RUN_S = 0.05  # that `sluice run` of any user adds to a command, most of which the kernel takes to free the last process
 
 # Eight threads that ask as fast as they can, for so many seconds: {port} or {socket}, and what they send.
 HAMMER = """
@@ -284,12 +286,17 @@ class Run(Hammered):
         return subprocess.run(["setpriv", "--reuid", str(MEMBER), "--regid", "65534", "--clear-groups", *command], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, **kw)
 
-    def test_a_reader_has_the_events_of_its_own_run(self):
+    def own_home(self):
+        """A copy of the program that any user may execute, and a folder of the member's."""
         own = shutil.copy(harness.SLUICE, os.path.join(self.room, "sluice"))
         home = os.path.join(self.room, "home")
         os.mkdir(home)
         os.chown(home, MEMBER, 65534)
         os.chmod(self.room, 0o755)
+        return own, home
+
+    def test_a_reader_has_the_events_of_its_own_run(self):
+        own, home = self.own_home()
         a = self.agent(control_group="games", control_read_group="nogroup").start()
         done = self.as_member(own, "run", "--lake", os.path.join(home, "lake"), "--control", a.control, "--json", "-", "--", "sh", "-c",
                               "/bin/true; id -u", cwd=home, env=harness.plain_environment(HOME=home))
@@ -297,6 +304,37 @@ class Run(Hammered):
         number, summary = done.stdout.split("\n", 1)
         summary = json.loads(summary)
         self.assertEqual((str(MEMBER), 3, 0), (number, summary["programs"], summary["lost"]))
+        self.assertEqual(0, a.stop())
+
+    def test_a_flood_at_the_socket_of_all_users_keeps_no_other_out(self):
+        """Requests to follow a process that is not there, each of which looks at all processes."""
+        own, home = self.own_home()
+        a = self.agent().start()
+        ask = json.dumps({"command": "subscribe", "args": {"version": a.status()["version"], "pid": "4194303", "run": "r"}})
+
+        def run():
+            done = self.as_member(own, "run", "--quiet", "--lake", os.path.join(home, "lake"), "--control", a.run_socket, "--", "/bin/true",
+                                  cwd=home, env=harness.plain_environment(HOME=home))
+            self.assertEqual((0, ""), (done.returncode, done.stderr))
+        share, _ = self.under(a, self.hammer(STRANGER, a.run_socket, ask.replace("\\", "\\\\") + r"\n"),
+                              [lambda: a.ctl("status", check=True), run])
+        self.assertLess(share, SHARE)
+        self.assertEqual(0, a.stop())
+
+    def test_a_run_takes_a_moment_more_than_its_command(self):
+        own, home = self.own_home()
+        a = self.agent().start()
+        run = [own, "run", "--quiet", "--lake", os.path.join(home, "lake"), "--control", a.run_socket, "--", "/bin/true"]
+        times = {"alone": [], "run": []}
+        for _ in range(20):
+            for name, command in (("alone", ["/bin/true"]), ("run", run)):
+                begin = time.monotonic()
+                done = self.as_member(*command, cwd=home, env=harness.plain_environment(HOME=home))
+                times[name].append(time.monotonic() - begin)
+                self.assertEqual((0, ""), (done.returncode, done.stderr))
+        alone, with_it = (statistics.median(times[name]) for name in ("alone", "run"))
+        print(f"{self.id()}: {with_it * 1000:.1f} ms, {alone * 1000:.1f} ms without sluice")
+        self.assertLess(with_it - alone, RUN_S * harness.PATIENCE)
         self.assertEqual(0, a.stop())
 
     def test_one_user_has_a_share_of_the_subscriptions_and_says_nothing_there(self):

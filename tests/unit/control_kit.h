@@ -8,6 +8,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static struct control *c;
 static char error[512];
 static struct control_request *held;	/* by the command hold */
 static struct bufferevent *taken;	/* by the command take */
-static const char *read_group;		/* of open_it() */
+static const char *read_group;		/* of open_it(), as the next one */
+static bool is_public;
 
 static inline const char *
 socket_path(void)
@@ -94,7 +96,7 @@ static inline void
 open_it(const char *group, uint32_t idle_ms)
 {
 	struct control_options o = { .path = socket_path(), .group = group, .read_group = read_group,
-		.idle_ms = idle_ms };
+		.is_public = is_public, .idle_ms = idle_ms };
 
 	assert_int_equal(control_open(base, &o, &c, error, sizeof(error)), 0);
 	assert_int_equal(control_handle(c, "echo", "says it again", CONTROL_ADMIN, on_echo, NULL), 0);

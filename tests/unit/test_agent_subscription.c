@@ -208,11 +208,12 @@ hear(int fd)
 		got.is_over = n == 0;
 		while (have >= sizeof(*h) && h->size + sizeof(*h) <= have) {
 			const void *body = h + 1;
+			uint64_t n_more = ((const struct subscription_count *)body)->n;
 
 			got.events += h->kind == SUBSCRIPTION_EVENT;
 			got.cgroups += h->kind == SUBSCRIPTION_CGROUP;
-			got.withheld += h->kind == SUBSCRIPTION_WITHHELD ? ((const struct subscription_count *)body)->n : 0;
-			got.lost += h->kind == SUBSCRIPTION_LOST ? ((const struct subscription_count *)body)->n : 0;
+			got.withheld += h->kind == SUBSCRIPTION_WITHHELD ? n_more : 0;
+			got.lost += h->kind == SUBSCRIPTION_LOST ? n_more : 0;
 			if (h->kind == SUBSCRIPTION_EVENT && h->size >= sizeof(got.last))
 				memcpy(&got.last, body, sizeof(got.last));
 			if (h->kind == SUBSCRIPTION_CGROUP)

@@ -88,6 +88,7 @@ defaults_are_those_of_the_contract(void **state)
 	assert_string_equal(c->control, "/run/sluice/control.sock");
 	assert_string_equal(c->control_group, "sluice-admin");
 	assert_string_equal(c->control_read_group, "sluice");
+	assert_string_equal(c->run_socket, "/run/sluice/run.sock");
 	assert_int_equal(c->metrics.n, 1);
 	assert_string_equal(c->metrics.list[0], "127.0.0.1:9465");
 	assert_string_equal(c->metrics_group, "sluice");
@@ -132,7 +133,7 @@ defaults_are_those_of_the_contract(void **state)
 }
 
 static const char everything[] =
-    "interval: 5s\nlake: /l\nlake_max: 1GiB\nlake_keep: 30d\ndisk_free_min: 0\nrules: /r\ncontrol: /c\ncontrol_group: g\ncontrol_read_group: h\nmetrics: [0.0.0.0:1, \"unix:/m\"]\nmetrics_group: i\n"
+    "interval: 5s\nlake: /l\nlake_max: 1GiB\nlake_keep: 30d\ndisk_free_min: 0\nrules: /r\ncontrol: /c\ncontrol_group: g\ncontrol_read_group: h\nrun_socket: off\nmetrics: [0.0.0.0:1, \"unix:/m\"]\nmetrics_group: i\n"
     "metrics_public: true\nuser: root\ndrain: 1.5s\nlog: {level: debug, format: json}\n"
     "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nrecords: {start_after: 0}\nprobes: {max_processes: 5000, ring: 1MiB, watchdog: 1m}\n"
     "spool: {dir: /s, max: 2GiB, sync: 0, memory: 2MiB}\ndead_letters: /d\ndead_letters_max: 1GB\n"
@@ -155,6 +156,7 @@ every_key_reaches_its_field(void **state)
 	assert_string_equal(c->control, "/c");
 	assert_string_equal(c->control_group, "g");
 	assert_string_equal(c->control_read_group, "h");
+	assert_string_equal(c->run_socket, "off");
 	assert_int_equal(c->metrics.n, 2);
 	assert_string_equal(c->metrics.list[0], "0.0.0.0:1");
 	assert_string_equal(c->metrics.list[1], "unix:/m");
@@ -186,7 +188,7 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->kafka.properties.n, 2);
 	assert_string_equal(c->kafka.properties.list[0].name, "linger.ms");
 	assert_string_equal(c->kafka.properties.list[0].value, "5");
-	assert_int_equal(c->kafka.properties.list[0].location.line, 26);
+	assert_int_equal(c->kafka.properties.list[0].location.line, 27);
 	assert_string_equal(c->kafka.properties.list[1].value, "a\n\"b\\");
 	assert_int_equal(c->kafka.secrets.n, 2);
 	assert_string_equal(c->kafka.secrets.list[0].name, "sasl.password");
@@ -370,7 +372,7 @@ what_differs_is_named_with_what_it_takes(void **state)
 	    "kafka: {brokers: [a], secrets: {sasl.password: {command: [/a]}}}\n" REGISTRY, "kafka.secrets!");
 	differs_by("", "kafka: {brokers: [a]}\n" REGISTRY,
 	    "kafka! kafka.brokers! registry! registry.urls!");
-	differs_by(everything, "", "interval lake! lake_max! lake_keep! disk_free_min! rules control! control_group! control_read_group! metrics! metrics_group! metrics_public! user! "
+	differs_by(everything, "", "interval lake! lake_max! lake_keep! disk_free_min! rules control! control_group! control_read_group! run_socket! metrics! metrics_group! metrics_public! user! "
 	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env records.start_after "
 	    "probes.max_processes! probes.ring! "
 	    "probes.watchdog! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "control_kit.h"
 #include "timers.h"
@@ -51,6 +52,7 @@ setup_limits(void **state)
 	memset(&who, 0, sizeof(who));
 	memset(&timers, 0, sizeof(timers));
 	read_group = READERS;
+	is_public = false;
 	return setup(state);
 }
 
@@ -137,6 +139,40 @@ readers_read_and_change_nothing(void **state)
 	fd = client_as(UID, 4243);
 	assert_non_null(strstr(is_refused(fd), "only root and the members"));
 	assert_int_equal(stats().refused, 1);
+	close(fd);
+}
+
+static void
+any_user_sends_what_concerns_own_processes(void **state)
+{
+	struct stat st;
+	int fd;
+
+	(void)state;
+	read_group = NULL;
+	is_public = true;
+	open_it(NULL, 0);
+	assert_string_equal(error, "");
+	assert_int_equal(stat(socket_path(), &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0666);
+	assert_int_equal(control_handle(c, "held", "waits", CONTROL_OWN, on_hold, NULL), 0);
+	fd = client_as(UID, 4243);
+	say(fd, "{\"command\":\"status\"}\n");
+	assert_non_null(strstr(is_refused(fd), "only root may send 'status'"));
+	say(fd, "{\"command\":\"echo\"}\n");
+	assert_non_null(strstr(is_refused(fd), "only root may send 'echo'"));
+	assert_int_equal(stats().denied, 2);
+	say(fd, "{\"command\":\"held\"}\n");
+	turn();
+	assert_non_null(held);
+	assert_int_equal(control_request_peer(held).access, CONTROL_OWN);
+	control_answer(held, json_object());
+	held = NULL;
+	is_answered(fd);
+	close(fd);
+	fd = client_as(0, 0);
+	say(fd, "{\"command\":\"echo\"}\n");
+	is_answered(fd);
 	close(fd);
 }
 
@@ -320,6 +356,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(readers_read_and_change_nothing, setup_limits, teardown),
+		cmocka_unit_test_setup_teardown(any_user_sends_what_concerns_own_processes, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(a_command_may_need_more_for_some_uses, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(a_user_has_a_share_of_the_connections, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(some_connections_are_kept_for_root, setup_limits, teardown),
