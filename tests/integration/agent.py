@@ -41,12 +41,13 @@ class Agent:
         self.configure(**keys)
 
     def configure(self, **keys):
-        """Merges keys into the configuration and writes it; JSON is YAML."""
+        """Merges keys into the configuration and writes it; JSON is YAML. None: without that key, which an older version may not know."""
         for key, value in keys.items():
             if isinstance(value, dict) and isinstance(self.config.get(key), dict):
                 self.config[key] = {**self.config[key], **value}
             else:
                 self.config[key] = value
+        self.config = {key: value for key, value in self.config.items() if value is not None}
         self.write_config(json.dumps(self.config, indent=1))
 
     def write_config(self, text):

@@ -30,7 +30,7 @@ def spooled(agent, topic):
 
 def make_spool(sluice, shell):
     """An agent whose broker is away is killed, with a program under way that it knows."""
-    agent = Agent(ROOM, sluice=sluice, drain="0s", kafka={"brokers": ["127.0.0.1:1"]},
+    agent = Agent(ROOM, sluice=sluice, run_socket=None, drain="0s", kafka={"brokers": ["127.0.0.1:1"]},
                   registry={"urls": ["http://127.0.0.1:1"]})
     os.makedirs(agent.config["rules"])
     with open(os.path.join(agent.config["rules"], "load.yaml"), "w") as f:

@@ -42,7 +42,7 @@ class TakeOver(AgentTest):
 
     def take_over(self, first, second):
         self.program = shutil.copy("/bin/true", os.path.join(self.room, "true"))
-        a = self.agent(sluice=first)
+        a = self.agent(sluice=first, run_socket=None)
         os.makedirs(a.config["rules"])
         with open(os.path.join(a.config["rules"], "load.yaml"), "w") as f:
             json.dump({"include": [{"path": self.program}]}, f)
