@@ -123,6 +123,7 @@ context_ids(struct context *c, const struct task *k)
 	struct css_set *cgroups;
 	const struct cred *cred;
 	struct nsproxy *ns;
+	u64 differs;
 	struct pid *pid;
 
 	READ_POINTER(cred, k->untrusted->cred);
@@ -133,7 +134,11 @@ context_ids(struct context *c, const struct task *k)
 		c->uid = cred->uid.val;
 		c->gid = cred->gid.val;
 		c->user_ns_level = cred->user_ns->level;
-		c->elevated = cred->euid.val != c->uid || cred->suid.val != c->uid ? EVENT_ELEVATED : 0;
+		/* without a branch, which verifiers would follow to the end */
+		differs = (cred->euid.val ^ c->uid) | (cred->suid.val ^ c->uid);
+		barrier_var(differs);
+		c->elevated = -differs >> 63 << 16;
+		_Static_assert(EVENT_ELEVATED == 1 << 16, "the flag is the sign of a number that is not zero");
 	}
 	if (ns && ns->mnt_ns)
 		c->mnt_ns = ns->mnt_ns->ns.inum;
