@@ -8,7 +8,7 @@
 
 #include "discovery.h"
 #include "pages.h"
-#include "threads.h"
+#include "sums.h"
 
 #define TORN_MAX 16		/* times that a process is read again because one of its threads is being released */
 

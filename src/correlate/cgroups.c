@@ -34,8 +34,8 @@ cgroup_use(struct correlator *c, uint64_t id, bool is_v2)
 		return g;
 	HASH_DEL(c->cgroups, g);	/* to the end: most recently used */
 	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
-	DL_DELETE(c->cgroups_of[g->owner].first, g);
-	DL_APPEND(c->cgroups_of[g->owner].first, g);
+	DL_DELETE(g->owner->first, g);
+	DL_APPEND(g->owner->first, g);
 	return g;
 }
 
@@ -46,30 +46,58 @@ bytes_of(const struct cgroup_path *g)
 	return sizeof(*g) + strlen(g->path) + 1;
 }
 
-static void
-enter(struct correlator *c, struct cgroup_path *g, owner_t owner)
+/* Returns an owner of paths; NULL without memory. */
+static struct cgroup_owner *
+owner_add(struct correlator *c, owner_t id)
 {
-	g->owner = owner;
-	DL_APPEND(c->cgroups_of[owner].first, g);
-	c->cgroups_of[owner].bytes += bytes_of(g);
+	struct cgroup_owner *owner = NULL;
+
+	HASH_FIND(hh, c->cgroup_owners, &id, sizeof(id), owner);
+	if (owner != NULL)
+		return owner;
+	owner = calloc(1, sizeof(*owner));
+	if (owner == NULL)
+		return NULL;
+	owner->id = id;
+	HASH_ADD(hh, c->cgroup_owners, id, sizeof(owner->id), owner);
+	return owner;
 }
 
 static void
+enter(struct cgroup_owner *owner, struct cgroup_path *g)
+{
+	g->owner = owner;
+	DL_APPEND(owner->first, g);
+	owner->bytes += bytes_of(g);
+}
+
+/* Takes a path from its owner, who is freed with the last one. */
+static void
 leave(struct correlator *c, struct cgroup_path *g)
 {
-	DL_DELETE(c->cgroups_of[g->owner].first, g);
-	c->cgroups_of[g->owner].bytes -= bytes_of(g);
+	struct cgroup_owner *owner = g->owner;
+
+	DL_DELETE(owner->first, g);
+	owner->bytes -= bytes_of(g);
+	if (owner->first != NULL)
+		return;
+	HASH_DEL(c->cgroup_owners, owner);
+	free(owner);
 }
 
 static void
 own(struct correlator *c, uint64_t id, bool is_v2, uint32_t uid)
 {
 	struct cgroup_path *g = cgroup_find(c, id, is_v2);
+	struct cgroup_owner *owner;
 
-	if (g == NULL || g->owner != 0)
+	if (g == NULL || g->owner->id != 0)
+		return;
+	owner = owner_add(c, owner_of(uid));
+	if (owner == NULL)
 		return;
 	leave(c, g);
-	enter(c, g, owner_of(uid));
+	enter(owner, g);
 }
 
 void
@@ -83,13 +111,13 @@ cgroups_own(struct correlator *c, const struct program_context *context)
 static void
 drop_one(struct correlator *c)
 {
+	struct cgroup_owner *owner, *next, *most = NULL;
 	struct cgroup_path *g;
-	size_t most = 0;
 
-	for (size_t i = 1; i <= OWNERS; i++)
-		if (c->cgroups_of[i].bytes > c->cgroups_of[most].bytes)
-			most = i;
-	g = c->cgroups_of[most].first;
+	HASH_ITER(hh, c->cgroup_owners, owner, next)
+		if (most == NULL || owner->bytes > most->bytes)
+			most = owner;
+	g = most->first;
 	leave(c, g);
 	HASH_DEL(c->cgroups, g);
 	c->cgroup_bytes -= bytes_of(g);
@@ -99,6 +127,7 @@ drop_one(struct correlator *c)
 struct cgroup_path *
 cgroup_add(struct correlator *c, uint64_t id, bool is_v2, const char *path, size_t len)
 {
+	struct cgroup_owner *none;
 	struct cgroup_path *g;
 
 	if (id == 0 || cgroup_find(c, id, is_v2) != NULL)
@@ -108,13 +137,16 @@ cgroup_add(struct correlator *c, uint64_t id, bool is_v2, const char *path, size
 	    c->cgroup_bytes + sizeof(*g) + len + 1 > CGROUPS_BYTES_MAX))
 		drop_one(c);
 	g = calloc(1, sizeof(*g) + len + 1);
-	if (g == NULL)
+	none = g != NULL ? owner_add(c, 0) : NULL;
+	if (none == NULL) {
+		free(g);
 		return NULL;
+	}
 	g->key.id = id;
 	g->key.is_v2 = is_v2;
 	memcpy(g->path, path, len);
 	c->cgroup_bytes += bytes_of(g);
-	enter(c, g, 0);
+	enter(none, g);
 	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
 	return g;
 }

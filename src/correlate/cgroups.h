@@ -20,10 +20,18 @@
 
 struct correlator;
 
+/* A user with its paths. There is none without. */
+struct cgroup_owner {
+	UT_hash_handle hh;
+	owner_t id;			/* 0: of those in which no program has begun */
+	struct cgroup_path *first;	/* least recently used first */
+	size_t bytes;			/* of CGROUPS_BYTES_MAX */
+};
+
 struct cgroup_path {
 	UT_hash_handle hh;
-	struct cgroup_path *prev, *next;	/* of its owner, least recently used first */
-	owner_t owner;			/* 0: no program has begun in it */
+	struct cgroup_path *prev, *next;	/* of its owner's */
+	struct cgroup_owner *owner;
 	struct {
 		uint64_t id;
 		uint64_t is_v2;

@@ -79,10 +79,7 @@ struct correlator {
 	struct container *containers;
 	struct cgroup_path *cgroups;	/* least recently used first, as in each list by owner */
 	size_t cgroup_bytes;
-	struct {
-		struct cgroup_path *first;
-		size_t bytes;
-	} cgroups_of[1 + OWNERS];	/* by owner */
+	struct cgroup_owner *cgroup_owners;
 	struct kept_name *names;
 	struct process *gone;		/* ended processes, first ended first */
 	size_t gone_count;

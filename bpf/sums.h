@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
  * The counters of a process that runs: those of all its threads, and of those that it had.
  */
-#ifndef SLUICE_THREADS_H
-#define SLUICE_THREADS_H
+#ifndef SLUICE_SUMS_H
+#define SLUICE_SUMS_H
 
 #include "pass.h"
 
