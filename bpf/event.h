@@ -55,6 +55,7 @@ enum event_flag {
 	EVENT_ON_CPU = 1 << 14,		/* snapshot of a zombie: its last steps are yet to come */
 	EVENT_EXE_OF_ROOT = 1 << 15,	/* the host's root owns the executable: see is_exe_of_root() in judge.h */
 	EVENT_ELEVATED = 1 << 16,	/* with credentials: its effective or its saved uid is not uid */
+	EVENT_TORN = 1 << 17,		/* snapshot: it has threads that were released meanwhile twice, or not at all */
 };
 
 enum event_net {		/* the classes of sockets that are counted separately */

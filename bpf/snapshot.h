@@ -10,9 +10,7 @@
 #include "pages.h"
 #include "sums.h"
 
-#define TORN_MAX 16		/* times that a process is read again because one of its threads is being released */
-
-u32 snapshot_torn = 0;		/* times that the present process was read in vain, see is_torn() */
+u32 snapshot_retries = 0;	/* threads that may still be read again in this pass, see is_torn() */
 
 /*
  * Returns EVENT_ENDED for a zombie, and EVENT_ON_CPU for one that has not left its CPU for good. To be called before
@@ -156,7 +154,8 @@ found_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task
 
 /*
  * Writes the record; sequence is that of before its counters were read. Returns 1 if the kernel shall call again with
- * the same process: a hypervisor may have taken away the CPU that releases the thread, so it is not waited for.
+ * the same process: a hypervisor may have taken away the CPU that releases the thread, so it is not waited for. A user
+ * can have threads released all the time: what is read again is bounded, and then such a process is marked.
  */
 static __always_inline int
 process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task *k, const struct proc *p,
@@ -164,15 +163,15 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct ta
 {
 	struct mm_struct *mm;
 	u64 high, now;
+	u32 threads;
 
-	if (!is_torn(k, sequence)) {
-		snapshot_torn = 0;
-	} else if (snapshot_torn++ < TORN_MAX) {
-		return 1;
-	} else {
-		snapshot_torn = 0;
-		if (e->head.kind != EVENT_DISCOVERED)	/* the next pass sees it again */
-			return 0;
+	if (is_torn(k, sequence)) {
+		threads = 1 + k->signal->nr_threads;
+		if (snapshot_retries > threads) {
+			snapshot_retries -= threads;
+			return 1;
+		}
+		e->flags |= EVENT_TORN;
 	}
 	READ_POINTER(mm, k->untrusted->mm);
 	if (mm && (p->execed || k->parent->mm != mm)) {

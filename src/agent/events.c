@@ -104,7 +104,7 @@ on_state_event(const struct state_event *s, void *arg)
 		a->pass.seen++;
 		a->pass.seen_threads += s->counters.threads;
 		a->pass.seen_ended += s->kind == STATE_ZOMBIE;
-		if (s->kind == STATE_ZOMBIE && (s->is_on_cpu || s->time_ns < s->end_ns + ZOMBIE_NS)) {
+		if (s->kind == STATE_ZOMBIE && (s->is_on_cpu || s->is_torn || s->time_ns < s->end_ns + ZOMBIE_NS)) {
 			a->pass.seen_ending++;
 			count_ending(a, s);
 			young = *s;

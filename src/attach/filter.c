@@ -435,6 +435,7 @@ filter_judge_open(struct probes *p, bool enter)
 		r = filter_pass(p, FILTER_JUDGE_ENTERED);
 	__atomic_store_n(&bss->snapshot_judge, FILTER_JUDGE_ALL, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&bss->snapshot_left_out, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&bss->snapshot_retries, SNAPSHOT_RETRIES, __ATOMIC_SEQ_CST);
 	if (r < 0)
 		return r;
 	fd = bpf_iter_create(bpf_link__fd(p->iterator));

@@ -21,6 +21,8 @@ typedef uint64_t u64;
 typedef int64_t s64;
 #include "sluice.skel.h"
 
+#define SNAPSHOT_RETRIES 4096	/* threads that a pass may read again, of processes whose threads are being released */
+
 struct probes {
 	struct sluice_bpf *skel;	/* owned */
 	struct bpf_link *iterator;	/* the skeleton's link of on_task */

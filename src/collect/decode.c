@@ -243,6 +243,7 @@ decode_state(struct decoder *d, const void *record, size_t len, enum state_kind 
 	s.is_excluded = ev->flags & EVENT_EXCLUDED;
 	s.is_canary = ev->flags & EVENT_CANARY;
 	s.is_on_cpu = ev->flags & EVENT_ON_CPU;
+	s.is_torn = ev->flags & EVENT_TORN;
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
 		ev->cgroup_v2, ev->cgroup_v1, (ev->flags & EVENT_EXE_OF_ROOT) != 0,
 		(ev->flags & EVENT_ELEVATED) != 0 };

@@ -386,7 +386,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	if (!p->is_announced || p->self.index != s->self.index)
 		return;
 	program_lives(c, p, s->time_ns, s->comm);
-	if (!p->is_base_known)
+	if (!p->is_base_known || s->is_torn)
 		return;
 	usage = usage_of_program(&p->base, &s->counters, knows_fields(c, p, OPTIONAL_NETWORK));
 	if (p->is_sent_unknown) {

@@ -48,7 +48,7 @@ static const struct sandbox_call calls[] = {
 	ANY(preadv2), ANY(pwritev2), ANY(lseek), ANY(openat), ANY(openat2), ANY(close), ANY(close_range), ANY(dup),
 	ANY(dup3), ANY(fcntl), ANY(flock), ANY(pipe2), ANY(eventfd2), ANY(fstat), ANY(newfstatat), ANY(statx),
 	ANY(statfs), ANY(fstatfs), ANY(faccessat), ANY(faccessat2), ANY(getdents64), ANY(getcwd), ANY(readlinkat),
-	ANY(mkdirat), ANY(unlinkat), ANY(renameat), ANY(renameat2), ANY(linkat), ANY(ftruncate), ANY(truncate),
+	ANY(mkdirat), ANY(unlinkat), ANY(renameat), ANY(renameat2), ANY(linkat), ANY(ftruncate),
 	ANY(fallocate), ANY(fadvise64), ANY(fsync), ANY(fdatasync), ANY(sync_file_range), ANY(syncfs), ANY(fchmod),
 	ANY(fchmodat), ANY(fchown), ANY(fchownat), ANY(utimensat), ANY(umask), ANY(getxattr), ANY(fgetxattr),
 	ANY(inotify_init1), ANY(inotify_add_watch), ANY(inotify_rm_watch), ANY(sendfile), ANY(copy_file_range),
@@ -72,7 +72,7 @@ static const struct sandbox_call calls[] = {
 	ANY(shutdown),
 	/* not what puts text into the terminal in which it was started */
 	IF(ioctl, OTHER(1, TIOCSTI), OTHER(1, TIOCLINUX)),
-	/* memory; libraries may be loaded, but nothing that was written becomes code */
+	/* memory; libraries may be loaded, but none is both written and executed */
 	IF(mmap, WITHOUT(2, PROT_EXEC)), IF(mmap, WITHOUT(2, PROT_WRITE)), IF(mprotect, WITHOUT(2, PROT_EXEC)),
 	ANY(brk), ANY(munmap), ANY(mremap), ANY(madvise), ANY(msync), ANY(mincore), ANY(membarrier),
 	/* threads, and the canary, which is a process */
@@ -149,11 +149,14 @@ static void
 allow_system(int files)
 {
 	static const char *const folders[] = { "/etc", "/usr", "/lib", "/lib64", "/proc", "/sys", "/dev", "/run",
-		"/var/lib/sss", "/nix/store" };
+		"/var/lib/sss", "/var/lib/ca-certificates", "/nix/store" };
+	static const char *const links[] = { "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/localtime" };
 	static const char *const variables[] = { "SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF" };
 
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		(void)sandbox_files_allow(files, folders[i], SANDBOX_READ);
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		allow_reading(files, links[i]);
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		allow_reading(files, getenv(variables[i]));
 }
@@ -233,6 +236,7 @@ static void
 allow_sockets(int files, const struct config *c)
 {
 	(void)allow_beside(files, c->control, SANDBOX_REMOVE);
+	(void)allow_beside(files, c->run_socket, SANDBOX_REMOVE);	/* "off" is no file */
 	for (size_t i = 0; i < c->metrics.n; i++) {
 		const char *address = c->metrics.list[i], *colon = strrchr(address, ':');
 

@@ -110,6 +110,7 @@ struct state_event {
 	const char *exe;		/* of STATE_DISCOVERED; NULL: unknown, as is the next */
 	const char *cwd;
 	bool is_on_cpu;			/* of STATE_ZOMBIE: its last steps are yet to come */
+	bool is_torn;			/* counters are of no use: they may have threads twice or not at all */
 	bool is_canary;			/* the agent's own child, which has no record; see agent/canary.h */
 	struct program_context context;
 	char comm[EVENT_COMM_SIZE];

@@ -89,7 +89,7 @@ take(struct faults *of, const char *bytes, size_t n)
 {
 	for (size_t at = 0; at + sizeof(struct event_state) <= n; at += sizeof(struct event_state)) {
 		const struct event_state *e = (const struct event_state *)(bytes + at);
-		uint64_t minor_faults = e->counters.minor_faults;
+		uint64_t minor_faults = (e->flags & EVENT_TORN) == 0 ? e->counters.minor_faults : 0;
 
 		if (e->self.pid < PIDS_MAX && minor_faults > of[e->self.pid].most)
 			of[e->self.pid].most = (uint32_t)minor_faults;

@@ -296,10 +296,40 @@ usage_of_which_program_is_not_known_is_of_none(void **state)
 	assert_true(record_has_cpu(record_at(&w, TOPIC_USAGE, -1, 0), 10));
 }
 
+/* A pass had threads twice that were being released: the process lives, and the next pass has what it used. */
+static void
+a_pass_that_saw_threads_twice_adds_nothing(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct being *all[] = { &b };
+	struct state_event s;
+
+	(void)state;
+	execs(&w, &b, "java");
+	works(&w, &b, 10);
+	s = state_of(&w, &b, STATE_LIVE, 0);
+	s.counters.minor_faults *= 2;
+	s.counters.rchar *= 2;
+	s.is_torn = true;
+	for (int i = 0; i < 30; i++) {
+		w.now += 1000 * MS;
+		s.time_ns = w.now;
+		correlator_snapshot_begin(w.c, true);
+		correlator_state(w.c, &s);
+		correlator_snapshot_end(w.c, w.now);
+	}
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 0);
+	snapshot(&w, true, all, 1);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 1);
+	assert_int_equal(record_at(&w, TOPIC_USAGE, -1, 0)->usage.value[USAGE_RCHAR], 10 * 1024);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(a_pass_that_saw_threads_twice_adds_nothing),
 		T(bytes_of_sockets_are_known_of_programs_that_were_counted_from_their_beginning),
 		T(usage_is_reported_under_the_programs_name),
 		T(usage_records_are_differences_that_add_up),
