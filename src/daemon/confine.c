@@ -148,13 +148,13 @@ allow_reading(int files, const char *path)
 static void
 allow_system(int files)
 {
-	static const char *const folders[] = { "/etc", "/usr", "/lib", "/lib64", "/proc", "/sys", "/dev", "/run",
-		"/var/lib/sss", "/var/lib/ca-certificates", "/nix/store" };
+	static const char *const paths[] = { "/etc", "/usr", "/lib", "/lib64", "/proc", "/sys", "/run",
+		"/var/lib/sss", "/var/lib/ca-certificates", "/nix/store", "/dev/null", "/dev/random", "/dev/urandom" };
 	static const char *const links[] = { "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/localtime" };
 	static const char *const variables[] = { "SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF" };
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-		(void)sandbox_files_allow(files, folders[i], SANDBOX_READ);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		(void)sandbox_files_allow(files, paths[i], SANDBOX_READ);
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
 		allow_reading(files, links[i]);
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
