@@ -44,12 +44,18 @@ run_get(struct correlator *c, const char *id, owner_t owner)
 	return r;
 }
 
+owner_t
+run_owner_by_hand(const struct opt_u64 *uid)
+{
+	return uid->known && uid->value > SYSTEM_UID_MAX ? owner_of((uint32_t)uid->value) : 0;
+}
+
 void
 run_restored(struct correlator *c, struct run *r)
 {
-	if (r->owner != 0 || !r->uid.known || r->strength == STRENGTH_EXPLICIT)
+	if (r->owner != 0 || !r->uid.known)
 		return;
-	r->owner = owner_of((uint32_t)r->uid.value);
+	r->owner = r->strength == STRENGTH_EXPLICIT ? run_owner_by_hand(&r->uid) : owner_of((uint32_t)r->uid.value);
 	share_add(c, SHARE_RUNS, r->owner);
 }
 

@@ -60,6 +60,8 @@ struct run {
 
 /* Finds or makes a run; NULL if there is no room for one of that owner, which is counted. */
 struct run *run_get(struct correlator *c, const char *id, owner_t owner);
+/* Returns whose share a run is of that is made by hand for a user: what the system's users begin is of none. */
+owner_t run_owner_by_hand(const struct opt_u64 *uid);
 /* Makes a restored run, with its user, one of that user's share. */
 void run_restored(struct correlator *c, struct run *r);
 struct run *run_ref(struct run *r);				/* takes a reference */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* users: no user uses up what the correlator has for all: its runs, and what it does over long arguments. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -11,13 +13,14 @@
 #include "correlate/state.h"
 #include "one_world.h"
 
-static void
-begin_host(void)
+static struct correlator_options
+begin_host(bool has_log)
 {
 	struct correlator_options options = world_options();
 
 	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
-	world_begin(&w, &options, false);
+	world_begin(&w, &options, has_log);
+	return options;
 }
 
 static struct being
@@ -65,7 +68,7 @@ two_users_leave_room_for_the_runs_of_a_third(void **state)
 	size_t n = 0;
 
 	(void)state;
-	begin_host();
+	begin_host(false);
 	/* Each of these is the driver of a run, and lives. */
 	for (; correlator_totals(w.c, w.now).runs_refused == 0; n++)
 		make = child_of(NULL, 1001, "make");
@@ -81,6 +84,38 @@ two_users_leave_room_for_the_runs_of_a_third(void **state)
 	assert_int_equal(correlator_totals(w.c, w.now).refused, 0);
 }
 
+/* Tags a new process of that user, which lives, as the first of run number i. */
+static int
+begin_by_hand(uint32_t uid, size_t i)
+{
+	struct being b = child_of(NULL, uid, "sleep 1d");
+	char id[32];
+
+	snprintf(id, sizeof(id), "by hand %zu.u%u", i, uid);
+	return correlator_tag(w.c, b.key.pid, &(struct tag){ .run_id = id, .source = "sluice run" }, w.now);
+}
+
+static void
+runs_made_by_hand_are_of_their_users_share(void **state)
+{
+	struct correlator_options options;
+	size_t n = 0;
+
+	(void)state;
+	options = begin_host(true);
+	while (begin_by_hand(1001, n) == 1)
+		n++;
+	assert_int_equal(n, RUNS_MAX / 2);
+	assert_int_equal(begin_by_hand(1002, 0), 1);
+	assert_int_equal(begin_by_hand(0, 0), 1);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(0) - 1], 0);
+	world_dies(&w, &options);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1], RUNS_MAX / 2);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(0) - 1], 0);
+	assert_int_equal(begin_by_hand(1001, n), -ENOSPC);
+	assert_int_equal(begin_by_hand(1002, 1), 1);
+}
+
 /* What is given back can be had again. */
 static void
 runs_that_are_over_count_no_longer(void **state)
@@ -88,7 +123,7 @@ runs_that_are_over_count_no_longer(void **state)
 	uint32_t held;
 
 	(void)state;
-	begin_host();
+	begin_host(false);
 	for (int i = 0; i < 100; i++) {
 		struct being make = child_of(NULL, 1001, "make");
 
@@ -115,7 +150,7 @@ long_arguments_of_one_user_leave_those_of_another(void **state)
 	size_t n = 0;
 
 	(void)state;
-	begin_host();
+	begin_host(false);
 	for (; correlator_totals(w.c, w.now).texts_trimmed == 0; n++)
 		b = execs_long(1001, len);
 	assert_in_range(n - 1, 2 * USER_TEXT / len - 1, 2 * USER_TEXT / (len - LEAST_TEXT));
@@ -141,7 +176,7 @@ a_user_below_its_share_keeps_its_arguments(void **state)
 	uint64_t trimmed;
 
 	(void)state;
-	begin_host();
+	begin_host(false);
 	for (int i = 0; i < 40; i++, w.now += SECOND / 2) {
 		struct being b;
 
@@ -173,6 +208,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(two_users_leave_room_for_the_runs_of_a_third),
+		T(runs_made_by_hand_are_of_their_users_share),
 		T(runs_that_are_over_count_no_longer),
 		T(long_arguments_of_one_user_leave_those_of_another),
 		T(a_user_below_its_share_keeps_its_arguments),
