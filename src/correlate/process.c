@@ -213,9 +213,11 @@ is_same_context(const struct program_context *a, const struct program_context *b
 void
 process_set_context(struct correlator *c, struct process *p, const struct program_context *context)
 {
-	p->is_elevated |= context->is_elevated;
-	if (p->has_context && is_same_context(&p->context, context))
+	bool is_elevated = p->is_elevated || context->is_elevated;
+
+	if (p->has_context && is_same_context(&p->context, context) && p->is_elevated == is_elevated)
 		return;
+	p->is_elevated = is_elevated;
 	p->context = *context;
 	p->has_context = true;
 	wal_process(c, p, NEWS_ALL);
@@ -224,6 +226,8 @@ process_set_context(struct correlator *c, struct process *p, const struct progra
 void
 process_set_elevated(struct correlator *c, struct process *p)
 {
+	if (p->is_elevated)
+		return;
 	p->is_elevated = true;
 	wal_process(c, p, NEWS_ALL);
 }

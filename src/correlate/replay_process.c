@@ -84,6 +84,7 @@ get_process(struct correlator *c, struct wal_reader *r, struct process_entry *t)
 	uint64_t flags = process_read(r, p, 0);
 
 	t->flags = flags;
+	p->is_elevated |= r->version < WAL_VERSION_ELEVATED;
 	p->self.start_ns = p->id.start_ns;
 	p->self.pid = (uint32_t)p->id.pid;
 	if (flags & WAL_BIT(PROCESS_ANCHOR_IS_PARENT))

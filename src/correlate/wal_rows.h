@@ -110,9 +110,10 @@ enum process_bit {
 	PROCESS_HAS_TITLE = 21,		/* since version 3 */
 	PROCESS_HAS_FAILED_CHILD = 24,	/* since version 4 */
 };
+#define WAL_VERSION_ELEVATED 7		/* before, any process may be elevated for all that is known */
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \
-	ROW(FLAGS, 2, 27, , ) \
+	ROW(FLAGS, 2, 28, , ) \
 	ROW(BOOL, 2, 0, , has_context) \
 	ROW(BOOL, 2, 1, , is_forked) \
 	ROW(BOOL, 2, 2, , is_announced) \
@@ -138,7 +139,8 @@ enum process_bit {
 	ROW(AFTER_SOME, 2, 15, id.start_ns, unseen_since_ns) \
 	ROW(IF, 2, 0, context, context) \
 	ROW(BOOL, 6, 25, , is_start_due) \
-	ROW(BOOL, 7, 26, , is_unjudged)
+	ROW(BOOL, 7, 26, , is_unjudged) \
+	ROW(BOOL, WAL_VERSION_ELEVATED, 27, , is_elevated)
 
 /* The usage of a process comes after its attribution; its text, title and failures follow. */
 #define PROCESS_USAGE_ROWS(ROW) \

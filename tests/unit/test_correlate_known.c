@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "correlate/wal.h"
 #include "one_world.h"
 
 static void
@@ -119,6 +120,55 @@ usage_that_may_have_been_sent_is_not_sent_again(void **state)
 	assert_true(record_has_cpu(record_of(&w, &sh, sh.key.index, PHASE_END), 900));
 }
 
+static bool
+has_known_uid(const struct being *b)
+{
+	struct belongings of;
+
+	assert_true(correlator_belongings(w.c, &b->key, &of));
+	return of.uid.known;
+}
+
+/* As what another user may become, whatever agent saw that; and what an older one did not log may be that. */
+static void
+an_elevated_program_is_so_for_the_next_agent(void **state)
+{
+	struct correlator_options options = world_options();
+	struct being plain, sudo, child;
+	size_t len, unlogged;
+
+	(void)state;
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	world_begin(&w, &options, true);
+	plain = forks(&w, NULL);
+	execs(&w, &plain, "sleep 1d");
+	sudo = forks(&w, NULL);
+	sudo.context.is_elevated = true;
+	execs(&w, &sudo, "sudo sleep 1d");
+	child = forks(&w, &sudo);
+	works(&w, &child, 1100);
+	tells(&w, &child, STATE_LIVE, 0);
+	unlogged = w.kept.len;
+	tells(&w, &child, STATE_LIVE, 0);
+	assert_int_equal(w.kept.len, unlogged);		/* nothing is new */
+	world_dies(&w, &options);
+	assert_true(has_known_uid(&plain));
+	assert_false(has_known_uid(&sudo));
+	assert_false(has_known_uid(&child));
+
+	world_begin(&w, &options, true);
+	w.kept.len = 0;
+	execs(&w, &plain, "sleep 2d");
+	for (size_t at = 0; at < w.kept.len; at += sizeof(len) + len) {
+		memcpy(&len, w.kept.data + at, sizeof(len));
+		((uint8_t *)w.kept.data)[at + sizeof(len) + 1] = WAL_VERSION - 1;
+	}
+	world_dies(&w, &options);
+	assert_false(has_known_uid(&plain));
+	execs(&w, &plain, "sleep 3d");
+	assert_true(has_known_uid(&plain));
+}
+
 int
 main(void)
 {
@@ -128,6 +178,7 @@ main(void)
 		T(the_live_are_forgotten_as_ends_that_nobody_saw),
 		T(where_nothing_lives_nothing_is_lost),
 		T(usage_that_may_have_been_sent_is_not_sent_again),
+		T(an_elevated_program_is_so_for_the_next_agent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
