@@ -61,6 +61,7 @@ struct client {
 	bool is_last;			/* sends no more: closed once it has its answers */
 	bool is_broken;			/* no further line of it is read */
 	bool is_asking;			/* its request is being handled: it is freed after that */
+	uint64_t discount_ns;		/* CPU time of that which is not at its cost */
 };
 
 struct control_request {
@@ -221,6 +222,13 @@ control_hand_over(struct control_request *req, struct json_t *answer)
 	return bev;
 }
 
+void
+control_discount(struct control_request *req, uint64_t cpu_ns)
+{
+	if (req->client != NULL)
+		req->client->discount_ns += cpu_ns;
+}
+
 bool
 control_is_gone(const struct control_request *req)
 {
@@ -327,11 +335,15 @@ dispatch(struct client *client, const char *line, size_t len)
 static void
 handle(struct client *client, const char *line, size_t len)
 {
-	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), cost;
 
+	client->discount_ns = 0;
 	dispatch(client, line, len);
+	cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin - client->discount_ns + REQUEST_NS;
 	if (client->bev != NULL)
-		(void)charge(client, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin + REQUEST_NS);
+		(void)charge(client, cost);
+	else if (client->share != NULL)		/* handed over: the next connection of its uid waits */
+		shares_charge(&client->control->shares, client->share, cost, clock_ns(CLOCK_MONOTONIC));
 }
 
 static void

@@ -89,6 +89,9 @@ void control_answer_error(struct control_request *req, const char *format, ...)
  */
 struct bufferevent *control_hand_over(struct control_request *req, struct json_t *answer);
 
+/* Takes CPU time off what the handling of a request costs its client: it went to what would have been done anyway. */
+void control_discount(struct control_request *req, uint64_t cpu_ns);
+
 /*
  * Returns whether the client may do what needs this access: for commands of which only some uses need it. If not, it
  * answers and frees req; what: "add or remove rules".

@@ -31,6 +31,16 @@ daemon_get_pid(const json_t *args, uint32_t *ret)
 	return true;
 }
 
+/* Reads what the host did until now, which is not at the cost of the one who asks. */
+static void
+catch_up(struct daemon *d, struct control_request *req)
+{
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	agent_drain_all(d->agent);
+	control_discount(req, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+}
+
 /* A request that waits for the event of its process, which was forked a moment ago. */
 struct waiting_tag {
 	struct waiting_tag *prev, *next;
@@ -207,7 +217,7 @@ on_tag(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	agent_drain_all(d->agent);
+	catch_up(d, w->request);
 	n = try_tag(w, &tag);
 	if ((n == -ESRCH || n == -EACCES) && w->tries == 0) {
 		/* A child that has not called exec has no event, and may be another user's now. */
@@ -303,7 +313,7 @@ answer_offer(struct daemon *d, struct control_request *req, uint32_t pid)
 	struct surroundings s;
 
 	run_suffix(&peer, suffix);
-	agent_drain_all(d->agent);
+	catch_up(d, req);
 	if (pid != (uint32_t)peer.pid)
 		control_answer_error(req, "the process %d is in another pid namespace than the agent", (int)peer.pid);
 	else if (d->is_stopping || !correlator_surroundings(agent_correlator(d->agent), pid, &s))

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "control_kit.h"
 #include "timers.h"
 
@@ -301,6 +302,57 @@ a_user_who_asks_too_much_waits(void **state)
 	close(root);
 }
 
+static bool is_discounted;
+
+/* Takes 20 ms of CPU time, a fifth of a burst. */
+static void
+on_costly_take(struct control_request *req, const json_t *args, void *arg)
+{
+	uint64_t begin = clock_ns(CLOCK_THREAD_CPUTIME_ID), used;
+
+	while ((used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) < 20000000)
+		;
+	if (is_discounted)
+		control_discount(req, used);
+	on_take(req, args, arg);
+}
+
+/* Asks as a new client, up to 20 times. Returns how often that was answered before a client had to wait. */
+static unsigned
+costly_takes(void)
+{
+	uint64_t before = stats().waits;
+	unsigned n = 0;
+
+	for (int i = 0; i < 20 && stats().waits == before; i++) {
+		int fd = client_as(UID, READERS_GID);
+
+		say(fd, "{\"command\":\"costly\"}\n");
+		turn();
+		if (taken != NULL) {
+			bufferevent_free(taken);
+			taken = NULL;
+			n++;
+		}
+		close(fd);
+	}
+	return n;
+}
+
+static void
+what_is_handed_over_is_paid_for(void **state)
+{
+	(void)state;
+	open_for_groups(0);
+	assert_int_equal(control_handle(c, "costly", "takes its time", CONTROL_READ, on_costly_take, NULL), 0);
+	timers.now_us = 1000000;
+	is_discounted = true;
+	assert_int_equal(costly_takes(), 20);
+	timers.now_us += 11000000;
+	is_discounted = false;
+	assert_in_range(costly_takes(), 1, 5);
+}
+
 /* Each byte would be a sign of life. */
 static void
 a_line_that_drips_is_cut_off(void **state)
@@ -361,6 +413,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_user_has_a_share_of_the_connections, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(some_connections_are_kept_for_root, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(a_user_who_asks_too_much_waits, setup_limits, teardown),
+		cmocka_unit_test_setup_teardown(what_is_handed_over_is_paid_for, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(a_line_that_drips_is_cut_off, setup_limits, teardown),
 		cmocka_unit_test_setup_teardown(a_user_who_only_connects_has_to_wait, setup_limits, teardown),
 	};
