@@ -430,9 +430,12 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 	/* A process whose last event arrived during the pass was in neither of its halves. */
 	agent_drain_all(a);
 	now = clock_ns(CLOCK_BOOTTIME);
-	for (size_t i = 0; i < n; i++)
-		latest_ns = settling[i].since_ns > latest_ns ? settling[i].since_ns : latest_ns;
-	correlator_write_starts(a->correlator, latest_ns, now);
+	for (size_t i = 0; i < n; i++) {
+		if (settling[i].run_id == NULL && settling[i].since_ns > latest_ns)
+			latest_ns = settling[i].since_ns;
+	}
+	if (latest_ns > 0)
+		correlator_write_starts(a->correlator, latest_ns, now);
 	correlator_tick(a->correlator, now, false);
 	for (size_t i = 0; i < n; i++) {
 		settling[i].is_read = ring_position(a->ring) >= settling[i].ring_end;

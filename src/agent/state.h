@@ -131,6 +131,8 @@ struct agent {
 	size_t n_settling;
 	struct subscription *subscriptions;	/* owned; of a host's agent */
 	size_t n_subscriptions;
+	struct event *on_settle;		/* owned; timer: their ends are awaited. NULL: none ever was */
+	uint64_t settle_from_ns;		/* so that this leaves time to the rest, CLOCK_BOOTTIME */
 	struct subscription_stats subscription_stats;
 
 	uint64_t second_ns;		/* when on_second ran last */

@@ -18,6 +18,7 @@
 #include "event.h"
 
 #define SILENT_S 600				/* `sluice run` may be stopped for a while, with its command */
+#define BEGIN_S 10				/* for COMMAND's exec, which `sluice run` calls next */
 #define CGROUPS_SENT 64
 #define SETTLE_US 5000
 #define SETTLE_US_LATER 200000			/* after half a second */
@@ -43,34 +44,46 @@ struct subscription {
 	uint64_t withheld;		/* programs, likewise */
 	uint64_t cgroups[CGROUPS_SENT];	/* ids of those whose paths were passed on last */
 	size_t next_cgroup;
-	struct event *on_settle;	/* owned; NULL until the end is asked for */
+	struct event *on_late;		/* owned; pending until it has called exec */
+	bool is_settling;		/* the end is asked for, and not yet passed on */
 	struct agent_settling settling;
 	bool is_torn;			/* the present pass lacks a frame, for lack of room */
 	enum part before;		/* whose the event that is being handled is, as was known before */
 	bool is_over;			/* everything was passed on: it is freed once that is written */
 };
 
-/* The last ends are awaited for less long while a subscriber waits for those of its run. */
+/*
+ * The last ends are awaited for less long while root waits for those of its run: then some of the whole host are made
+ * up that the kernel would have reported, which no other user may bring about.
+ */
 static void
 hurry(struct agent *a)
 {
 	const struct subscription *s;
-	bool is_settling = false;
+	bool is_hurried = false;
 
 	DL_FOREACH(a->subscriptions, s)
-		is_settling |= s->on_settle != NULL;
-	probes_hurry(a->probes, is_settling);
+		is_hurried |= s->is_settling && s->uid == 0;
+	probes_hurry(a->probes, is_hurried);
+}
+
+/* It has begun, or ended before: the pid may be another process's from now on. */
+static void
+keep_no_longer(struct subscription *s)
+{
+	probes_keep(s->agent->probes, s->kept_pid, false);
+	s->kept_pid = 0;
+	event_del(s->on_late);
 }
 
 static void
 subscription_free(struct subscription *s)
 {
 	if (s->kept_pid != 0)
-		probes_keep(s->agent->probes, s->kept_pid, false);
+		keep_no_longer(s);
 	DL_DELETE(s->agent->subscriptions, s);
 	s->agent->n_subscriptions--;
-	if (s->on_settle != NULL)
-		event_free(s->on_settle);
+	event_free(s->on_late);
 	bufferevent_free(s->to);
 	free(s->run_id);
 	hurry(s->agent);
@@ -222,10 +235,9 @@ subscriptions_after(struct agent *a, const struct program_key *key)
 
 		if (part == PART_NONE)
 			part = s->before;	/* the event took it out of the run, or out of what is known */
-		if (part != PART_NONE && record->kind == EVENT_EXEC && key->pid == s->kept_pid) {
-			probes_keep(a->probes, s->kept_pid, false);
-			s->kept_pid = 0;
-		}
+		if (part != PART_NONE && key->pid == s->kept_pid &&
+		    (record->kind == EVENT_EXEC || record->kind == EVENT_EXIT || record->kind == EVENT_STALE))
+			keep_no_longer(s);
 		if (part == PART_OWN) {
 			put_cgroup(s, of.cgroup_v2, true);
 			put_cgroup(s, of.cgroup_v1, false);
@@ -292,28 +304,104 @@ subscriptions_known(struct agent *a, uint64_t signal, uint64_t since_ns)
 		put_known(s, signal, since_ns);
 }
 
+/*
+ * Plans the next pass for those that wait for their ends: soon for one that has asked a moment ago, and so that passes
+ * take a part of the time.
+ */
+static int
+settle_later(struct agent *a)
+{
+	uint64_t now = clock_ns(CLOCK_BOOTTIME), pause_us = SETTLE_US_LATER;
+	const struct subscription *s;
+	bool is_any = false;
+
+	DL_FOREACH(a->subscriptions, s) {
+		is_any |= s->is_settling;
+		if (s->is_settling && now - s->settling.since_ns <= SETTLE_SLOW_NS)
+			pause_us = SETTLE_US;
+	}
+	if (!is_any)
+		return 0;
+	if (a->settle_from_ns > now + pause_us * 1000)
+		pause_us = (a->settle_from_ns - now) / 1000;
+	return event_add(a->on_settle, &(struct timeval){ (time_t)(pause_us / 1000000),
+	    (suseconds_t)(pause_us % 1000000) });
+}
+
+/* Passes on that all is passed on, with which the subscription is over. */
+static void
+settled(struct subscription *s)
+{
+	put_missing(s);
+	s->is_settling = false;
+	s->is_over = true;
+	if (put(s, SUBSCRIPTION_SETTLED, NULL, 0, NULL, 0))
+		hurry(s->agent);
+	else
+		subscription_free(s);
+}
+
+/* One pass for all that wait for their ends. */
 static void
 on_settle(evutil_socket_t fd, short what, void *arg)
 {
-	struct subscription *s = arg;
-	struct agent *a = s->agent;
-	uint64_t now = clock_ns(CLOCK_BOOTTIME), waited = now - s->settling.since_ns, pause_us;
-	bool is_whole = a->scope->settle(a, &s->settling, 1);
+	struct agent *a = arg;
+	struct agent_settling at[SUBSCRIPTIONS_MAX];
+	struct subscription *s, *next;
+	uint64_t now = clock_ns(CLOCK_BOOTTIME);
+	bool is_whole;
+	size_t n = 0;
 
 	(void)fd;
 	(void)what;
-	if (waited < SETTLE_LIMIT_NS && !(is_whole && s->settling.is_read && s->settling.ends == 0)) {
-		pause_us = (clock_ns(CLOCK_BOOTTIME) - now) / 1000 * SETTLE_PART;
-		if (pause_us < (waited > SETTLE_SLOW_NS ? SETTLE_US_LATER : SETTLE_US))
-			pause_us = waited > SETTLE_SLOW_NS ? SETTLE_US_LATER : SETTLE_US;
-		event_add(s->on_settle, &(struct timeval){ (time_t)(pause_us / 1000000),
-		    (suseconds_t)(pause_us % 1000000) });
-		return;
+	DL_FOREACH(a->subscriptions, s) {
+		if (s->is_settling)
+			at[n++] = s->settling;
 	}
-	put_missing(s);
-	s->is_over = true;
-	if (!put(s, SUBSCRIPTION_SETTLED, NULL, 0, NULL, 0))
-		subscription_free(s);
+	if (n == 0)
+		return;		/* all have disconnected */
+	is_whole = a->scope->settle(a, at, n);
+	a->settle_from_ns = clock_ns(CLOCK_BOOTTIME);
+	a->settle_from_ns += (a->settle_from_ns - now) * SETTLE_PART;
+	n = 0;
+	DL_FOREACH_SAFE(a->subscriptions, s, next) {
+		if (!s->is_settling)
+			continue;
+		s->settling = at[n++];
+		if (now - s->settling.since_ns >= SETTLE_LIMIT_NS ||
+		    (is_whole && s->settling.is_read && s->settling.ends == 0))
+			settled(s);
+	}
+	(void)settle_later(a);
+}
+
+/* Returns whether its end is being awaited from now on. */
+static bool
+settle(struct subscription *s)
+{
+	struct agent *a = s->agent;
+
+	if (a->on_settle == NULL)
+		a->on_settle = evtimer_new(a->base, on_settle, a);
+	if (a->on_settle == NULL)
+		return false;
+	s->settling = (struct agent_settling){ .since_ns = clock_ns(CLOCK_BOOTTIME), .ring_end = ring_end(a->ring),
+		.run_id = s->run_id };
+	s->is_settling = true;
+	hurry(a);
+	return settle_later(a) == 0;
+}
+
+/* A process that never calls exec, and the room that it takes from runs that begin. */
+static void
+on_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct subscription *s = arg;
+
+	(void)fd;
+	(void)what;
+	s->agent->subscription_stats.slow++;
+	subscription_free(s);
 }
 
 static void
@@ -342,19 +430,12 @@ on_read(struct bufferevent *bev, void *arg)
 static void
 on_connection(struct bufferevent *bev, short what, void *arg)
 {
-	const struct timeval soon = { 0, SETTLE_US };
 	struct subscription *s = arg;
 
 	(void)bev;
-	if ((what & BEV_EVENT_EOF) != 0 && (what & BEV_EVENT_READING) != 0 && s->on_settle == NULL) {
-		s->settling = (struct agent_settling){ .since_ns = clock_ns(CLOCK_BOOTTIME),
-			.ring_end = ring_end(s->agent->ring), .run_id = s->run_id };
-		s->on_settle = evtimer_new(s->agent->base, on_settle, s);
-		if (s->on_settle != NULL && event_add(s->on_settle, &soon) == 0) {
-			hurry(s->agent);
-			return;
-		}
-	}
+	if ((what & BEV_EVENT_EOF) != 0 && (what & BEV_EVENT_READING) != 0 && !s->is_settling && !s->is_over &&
+	    settle(s))
+		return;
 	if ((what & BEV_EVENT_TIMEOUT) != 0)
 		s->agent->subscription_stats.slow++;
 	subscription_free(s);
@@ -384,10 +465,17 @@ agent_may_subscribe(struct agent *a, uint32_t uid)
 int
 agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to)
 {
-	const struct timeval silent = { SILENT_S, 0 };
+	const struct timeval silent = { SILENT_S, 0 }, late = { BEGIN_S, 0 };
 	struct subscription *s = calloc(1, sizeof(*s));
 
-	if (s == NULL || (s->run_id = strdup(run_id)) == NULL || probes_keep(a->probes, pid, true) < 0) {
+	if (s != NULL) {
+		s->run_id = strdup(run_id);
+		s->on_late = evtimer_new(a->base, on_late, s);
+	}
+	if (s == NULL || s->run_id == NULL || s->on_late == NULL || event_add(s->on_late, &late) < 0 ||
+	    probes_keep(a->probes, pid, true) < 0) {
+		if (s != NULL && s->on_late != NULL)
+			event_free(s->on_late);
 		if (s != NULL)
 			free(s->run_id);
 		free(s);
@@ -423,4 +511,7 @@ agent_unsubscribe_all(struct agent *a)
 		(void)evbuffer_write(bufferevent_get_output(to), bufferevent_getfd(to));
 		subscription_free(a->subscriptions);
 	}
+	if (a->on_settle != NULL)
+		event_free(a->on_settle);
+	a->on_settle = NULL;
 }

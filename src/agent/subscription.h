@@ -31,9 +31,9 @@ enum {
  * Passes on the events of the run from now on, to a connection that it takes over also on failure. pid: the process
  * that begins the run, which has not called exec; the rules in the kernel leave out none of its programs. Events beyond
  * what may wait are lost, which is reported to the subscriber. One that has read nothing for ten minutes, although
- * something waits, or that sends anything, is disconnected. uid: the subscriber's, which agent_may_subscribe() has
- * admitted. Any but root gets the events of this user's programs alone: what runs as another user, or may, is withheld
- * and counted. Returns 0 or -ENOMEM.
+ * something waits, whose process has not called exec within ten seconds, or that sends anything, is disconnected. uid:
+ * the subscriber's, which agent_may_subscribe() has admitted. Any but root gets the events of this user's programs
+ * alone: what runs as another user, or may, is withheld and counted. Returns 0 or -ENOMEM.
  */
 int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to);
 /* Returns whether a user may have one more subscription; if not, that is counted. */
@@ -41,7 +41,7 @@ bool agent_may_subscribe(struct agent *a, uint32_t uid);
 
 struct subscription_stats {
 	uint64_t crowded;	/* subscriptions beyond the limits */
-	uint64_t slow;		/* subscribers that did not read */
+	uint64_t slow;		/* subscribers that did not read, or whose process did not call exec */
 	uint64_t malformed;	/* subscribers that sent something */
 };
 /* Copies the counters since the start. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subscription: what a subscriber gets of which program, and how much of the agent one user has. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,13 @@ static struct belongings belongings;	/* of every process, as the correlator know
 static _Alignas(8) char record[EVENT_ARGV_MAX + sizeof(struct event_exec)];
 static size_t record_len;
 static long silent_s;
+static unsigned n_kept;			/* processes that are kept */
+static bool is_hurried;
+static bool is_silence_short;
+static bool has_waited;			/* ten seconds are over at once */
+static unsigned n_settles;
+static size_t n_settling;		/* in the last of them */
+static uint64_t n_ending;		/* processes whose last event is yet to arrive */
 
 /* What the agent's other stages would do. */
 
@@ -59,7 +67,7 @@ probes_keep(struct probes *p, uint32_t pid, bool on)
 {
 	(void)p;
 	(void)pid;
-	(void)on;
+	n_kept += on ? 1 : -1U;
 	return 0;
 }
 
@@ -67,7 +75,7 @@ void
 probes_hurry(struct probes *p, bool on)
 {
 	(void)p;
-	(void)on;
+	is_hurried = on;
 }
 
 uint64_t
@@ -85,22 +93,51 @@ ring_end(const struct ring *r)
 	return 0;
 }
 
-/* The time after which a silent subscriber is cut off is asked for, and is over soon. */
+/* The time after which a silent subscriber is cut off is asked for, and is over soon where a test waits for it. */
 int __real_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *r, const struct timeval *w);
 int __wrap_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *r, const struct timeval *w);
 int
 __wrap_bufferevent_set_timeouts(struct bufferevent *bev, const struct timeval *r, const struct timeval *w)
 {
 	silent_s = w->tv_sec;
-	return __real_bufferevent_set_timeouts(bev, r, &(struct timeval){ 0, 100000 });
+	return __real_bufferevent_set_timeouts(bev, r, is_silence_short ? &(struct timeval){ 0, 100000 } : w);
+}
+
+int __real_event_add(struct event *ev, const struct timeval *tv);
+int __wrap_event_add(struct event *ev, const struct timeval *tv);
+int
+__wrap_event_add(struct event *ev, const struct timeval *tv)
+{
+	static const struct timeval now;
+
+	return __real_event_add(ev, has_waited && tv != NULL && tv->tv_sec == 10 ? &now : tv);
+}
+
+static bool
+on_settle(struct agent *a, struct agent_settling *settling, size_t n)
+{
+	(void)a;
+	n_settles++;
+	n_settling = n;
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(settling[i].run_id, RUN);
+		settling[i].is_read = true;
+		settling[i].ends = n_ending;
+	}
+	return true;
 }
 
 static int
 setup(void **state)
 {
+	static const struct agent_scope scope = { .settle = on_settle };
+
 	(void)state;
 	base = event_base_new();
-	agent = (struct agent){ .base = base };
+	agent = (struct agent){ .base = base, .scope = &scope };
+	n_kept = n_settles = 0;
+	n_ending = 0;
+	is_hurried = has_waited = is_silence_short = false;
 	belongings = (struct belongings){ 0 };
 	return 0;
 }
@@ -183,6 +220,7 @@ event(struct belongings before)
 static struct {
 	unsigned events, cgroups;
 	uint64_t withheld, lost;
+	unsigned settled;
 	struct event_exec last;
 	char path[16];
 	bool is_over;
@@ -211,6 +249,7 @@ hear(int fd)
 			uint64_t n_more = ((const struct subscription_count *)body)->n;
 
 			got.events += h->kind == SUBSCRIPTION_EVENT;
+			got.settled += h->kind == SUBSCRIPTION_SETTLED;
 			got.cgroups += h->kind == SUBSCRIPTION_CGROUP;
 			got.withheld += h->kind == SUBSCRIPTION_WITHHELD ? n_more : 0;
 			got.lost += h->kind == SUBSCRIPTION_LOST ? n_more : 0;
@@ -426,9 +465,11 @@ who_does_not_read_leaves_room_to_others(void **state)
 static void
 who_never_reads_is_cut_off(void **state)
 {
-	int fd = subscriber(ALICE);
+	int fd;
 
 	(void)state;
+	is_silence_short = true;
+	fd = subscriber(ALICE);
 	assert_int_equal(silent_s, 600);
 	of(RUN, ALICE, true);
 	exec_record(EVENT_EXECED);
@@ -446,6 +487,112 @@ who_never_reads_is_cut_off(void **state)
 	close(fd);
 }
 
+/* It may be another process's afterwards. */
+static void
+a_pid_is_kept_until_its_exec_or_its_end(void **state)
+{
+	int fds[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		fds[i] = subscriber(ALICE);
+	assert_int_equal(n_kept, 4);
+	of(RUN, ALICE, true);
+	state_record(EVENT_SNAPSHOT, 0);
+	event(belongings);
+	assert_int_equal(n_kept, 4);
+	state_record(EVENT_EXIT, 0);
+	event(belongings);
+	assert_int_equal(n_kept, 0);
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+}
+
+static void
+who_never_begins_is_cut_off(void **state)
+{
+	int begun = subscriber(ALICE), late;
+
+	(void)state;
+	exec_record(EVENT_EXECED);
+	of(RUN, ALICE, true);
+	event(belongings);
+	has_waited = true;
+	late = subscriber(ALICE);
+	hear(late);
+	assert_true(got.is_over);
+	assert_int_equal(agent.subscription_stats.slow, 1);
+	assert_int_equal(n_kept, 0);
+	hear(begun);
+	assert_false(got.is_over);
+	close(begun);
+	close(late);
+}
+
+/* As a subscriber does at the end of its COMMAND, which then reads until the other side closes. */
+static void
+ends(int fd)
+{
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	turn();
+}
+
+static void
+await_settles(unsigned n)
+{
+	for (int i = 0; i < 500 && n_settles < n; i++) {
+		usleep(1000);
+		turn();
+	}
+	assert_true(n_settles >= n);
+}
+
+static void
+one_pass_is_for_all_that_end(void **state)
+{
+	int a = subscriber(ALICE), b = subscriber(BOB), c = subscriber(ALICE);
+
+	(void)state;
+	n_ending = 1;
+	ends(a);
+	await_settles(1);
+	assert_int_equal(n_settling, 1);
+	ends(b);
+	await_settles(n_settles + 1);
+	assert_int_equal(n_settling, 2);
+	n_ending = 0;
+	await_settles(n_settles + 1);
+	assert_int_equal(n_settling, 2);
+	hear(a);
+	assert_true(got.is_over && got.settled == 1);
+	hear(b);
+	assert_true(got.is_over && got.settled == 1);
+	hear(c);
+	assert_false(got.is_over || got.settled > 0);
+	ends(c);
+	close(c);
+	await_settles(n_settles + 1);
+	assert_int_equal(n_settling, 1);
+}
+
+static void
+the_last_ends_are_hurried_for_root_alone_and_no_longer_than_it_waits(void **state)
+{
+	int alice = subscriber(ALICE), root = subscriber(0);
+
+	(void)state;
+	n_ending = 1;
+	ends(alice);
+	assert_false(is_hurried);
+	ends(root);
+	assert_true(is_hurried);
+	n_ending = 0;
+	await_settles(n_settles + 1);
+	assert_false(is_hurried);
+	close(alice);
+	close(root);
+}
+
 int
 main(void)
 {
@@ -458,7 +605,13 @@ main(void)
 		cmocka_unit_test_setup_teardown(the_next_user_has_a_run_whatever_one_has, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_does_not_read_leaves_room_to_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_never_reads_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_pid_is_kept_until_its_exec_or_its_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_never_begins_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_pass_is_for_all_that_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_last_ends_are_hurried_for_root_alone_and_no_longer_than_it_waits, setup,
+		    teardown),
 	};
 
+	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
