@@ -149,21 +149,6 @@ void correlator_snapshot_end(struct correlator *c, uint64_t now_ns);
 /* Emits START of each live program that began at begun_ns or before and has none yet, however young it is. */
 void correlator_write_starts(struct correlator *c, uint64_t begun_ns, uint64_t now_ns);
 
-/* A run that is set by hand with "sluice ctl tag". Strings may be NULL, except run_id and source. */
-struct tag {
-	const char *run_id;
-	const char *pipeline;
-	const char *task;	/* one task of this name holds all programs */
-	const char *sample;
-	const char *source;
-};
-
-/*
- * Attributes a live process and its descendants, also later ones, to a run. Returns how many processes there were;
- * -ESRCH: no such process is known; -EINVAL: the id is too long; -ENOSPC, -ENOMEM.
- */
-int correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64_t now_ns);
-
 /*
  * Calls fn with a record of the program that this process runs now. Returns false if it is not known or is
  * excluded.
@@ -208,6 +193,26 @@ struct surroundings {
 };
 /* Fills *ret; returns false if no such process is known. */
 bool correlator_surroundings(struct correlator *c, uint32_t pid, struct surroundings *ret);
+/* Returns true if a process lives that descends from this one. */
+bool correlator_has_descendants(struct correlator *c, uint32_t pid);
+
+/* A run that is set by hand with "sluice ctl tag". Strings may be NULL, except run_id and source. */
+struct tag {
+	const char *run_id;
+	const char *pipeline;
+	const char *task;	/* one task of this name holds all programs */
+	const char *sample;
+	const char *source;
+	/* Returns true if a descendant with these belongings stays where it is. NULL: none does. Gets arg. */
+	bool (*leaves_out)(const struct belongings *of, const void *arg);
+	const void *arg;
+};
+
+/*
+ * Attributes a live process and its descendants, also later ones, to a run. Returns how many processes there were;
+ * -ESRCH: no such process is known; -EINVAL: the id is too long; -ENOSPC, -ENOMEM.
+ */
+int correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64_t now_ns);
 
 /* Returns true if the program that this process ran last is recorded, by this agent or one before it. */
 bool correlator_knows(struct correlator *c, const struct program_key *key);

@@ -36,6 +36,31 @@ descends(struct correlator *c, const struct process *p, const struct process *fr
 	return false;
 }
 
+bool
+correlator_has_descendants(struct correlator *c, uint32_t pid)
+{
+	const struct process *from = live_process(c, pid);
+
+	if (from == NULL)
+		return false;
+	for (const struct process *p = c->processes; p != NULL; p = p->next) {
+		if (p != from && !p->is_over && p->gone_ns == 0 && descends(c, p, from))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_left_out(const struct process *p, const struct tag *tag)
+{
+	struct belongings of;
+
+	if (tag->leaves_out == NULL)
+		return false;
+	process_belongings(p, &of);
+	return tag->leaves_out(&of, tag->arg);
+}
+
 int
 correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64_t now_ns)
 {
@@ -53,7 +78,7 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 	if (run_tag(c, r, tag, root) < 0)
 		return -ENOMEM;
 	for (p = c->processes; p != NULL; p = p->next) {
-		if (p->is_over || !descends(c, p, root))
+		if (p->is_over || !descends(c, p, root) || (p != root && is_left_out(p, tag)))
 			continue;
 		attribute_by_hand(c, p, r, p == root, now_ns);
 		n++;

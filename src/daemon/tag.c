@@ -97,8 +97,9 @@ has_suffix(const char *run_id, const char *suffix)
 
 /* Returns whether a process is in a run that others made: root by hand, or an engine or job of another user. */
 static bool
-is_of_others(const struct belongings *of, const struct control_peer *peer)
+is_of_others(const struct belongings *of, const void *arg)
 {
+	const struct control_peer *peer = arg;
 	char suffix[RUN_SUFFIX_SIZE];
 
 	run_suffix(peer, suffix);
@@ -111,8 +112,8 @@ is_of_others(const struct belongings *of, const struct control_peer *peer)
 
 /*
  * A client without all rights has processes of its own user attributed alone, which run as no other and can become
- * none; and it has the events of its own child passed on. The kernel reported all of that of one process: no other one
- * can have taken its pid meanwhile.
+ * none; and it has the events of its own child passed on, below which nothing runs yet. The kernel reported all of that
+ * of one process: no other one can have taken its pid meanwhile.
  */
 static int
 check_process(struct waiting_tag *w)
@@ -132,6 +133,8 @@ check_process(struct waiting_tag *w)
 		return -EPERM;
 	if (!s.is_forked && peer.access < CONTROL_ADMIN)
 		return -EALREADY;
+	if (peer.access < CONTROL_ADMIN && correlator_has_descendants(agent_correlator(w->daemon->agent), w->pid))
+		return -ECHILD;
 	return agent_may_subscribe(w->daemon->agent, peer.uid) ? 0 : -EAGAIN;
 }
 
@@ -156,6 +159,8 @@ reason(int error)
 		return "the process %u runs, or may run, as another user than the one who asks";
 	case -EALREADY:
 		return "the process %u has called exec already";
+	case -ECHILD:
+		return "the process %u has children already";
 	case -EBUSY:
 		return IN_OTHERS;
 	case -EINVAL:
@@ -206,12 +211,15 @@ on_tag(evutil_socket_t fd, short what, void *arg)
 	static const struct timeval later = { 0, TAG_RETRY_MS * 1000 };
 	struct waiting_tag *w = arg;
 	struct daemon *d = w->daemon;
+	const struct control_peer peer = control_request_peer(w->request);
 	struct tag tag = {
 		.run_id = w->run_id,
 		.pipeline = json_string_value(json_object_get(w->args, "pipeline")),
 		.task = json_string_value(json_object_get(w->args, "task")),
 		.sample = json_string_value(json_object_get(w->args, "sample")),
 		.source = w->is_subscription || json_is_true(json_object_get(w->args, "is_run")) ? "sluice run" : "sluice ctl tag",
+		.leaves_out = is_of_others,
+		.arg = &peer,
 	};
 	int n;
 

@@ -186,6 +186,48 @@ a_process_may_be_given_to_a_run_that_is_there(void **state)
 	assert_int_equal(correlator_tag(w.c, 4000000, &tag, w.now), -ESRCH);
 }
 
+static bool
+is_of_root(const struct belongings *of, const void *arg)
+{
+	assert_string_equal(arg, "arg");
+	return of->run_id != NULL && of->run_uid.known && of->run_uid.value == 0;
+}
+
+static void
+a_descendant_in_a_run_of_others_stays_there(void **state)
+{
+	struct being own = forks(&w, NULL), sudo, driver, task, tool;
+	struct tag tag = { .run_id = "mine", .source = "sluice ctl tag", .leaves_out = is_of_root, .arg = "arg" };
+
+	(void)state;
+	own.context.uid = 1000;
+	assert_false(correlator_has_descendants(w.c, own.key.pid));
+	execs(&w, &own, "bash");
+	assert_false(correlator_has_descendants(w.c, own.key.pid));
+	sudo = forks(&w, &own);
+	sudo.context.uid = 0;
+	execs(&w, &sudo, "sudo snakemake --jobs 2");
+	assert_true(correlator_has_descendants(w.c, own.key.pid));
+	driver = forks(&w, &sudo);
+	driver.context.uid = 0;
+	execs(&w, &driver, "snakemake --jobs 2");
+	tool = forks(&w, &own);
+	tool.context.uid = 1000;
+	execs(&w, &tool, "bwa mem ref.fa");
+	assert_int_equal(correlator_tag(w.c, own.key.pid, &tag, w.now), 3);
+	task = forks(&w, &driver);
+	execs(&w, &task, "samtools view x");
+	assert_string_equal(record_of(&w, &task, 0, PHASE_START)->run_id,
+	    record_of(&w, &driver, 0, PHASE_START)->run_id);
+	exits(&w, &task, 0);
+	exits(&w, &driver, 0);
+	exits(&w, &sudo, 0);
+	exits(&w, &tool, 0);
+	assert_string_equal(record_of(&w, &tool, 0, PHASE_END)->run_id, "mine");
+	assert_string_not_equal(record_of(&w, &driver, 0, PHASE_END)->run_id, "mine");
+	assert_false(correlator_has_descendants(w.c, own.key.pid));
+}
+
 /* What two hosts see of one job is one run. */
 static void
 a_jobs_run_is_the_same_on_all_its_hosts(void **state)
@@ -620,6 +662,7 @@ main(void)
 		TEST(an_engines_driver_begins_a_run),
 		TEST(a_runs_id_is_its_drivers),
 		TEST(a_process_may_be_given_to_a_run_that_is_there),
+		TEST(a_descendant_in_a_run_of_others_stays_there),
 		TEST(a_jobs_run_is_the_same_on_all_its_hosts),
 		TEST(nothing_is_attributed_but_programs_are_counted),
 		TEST(a_found_program_counts_from_when_it_was_found),
