@@ -576,7 +576,7 @@ one_pass_is_for_all_that_end(void **state)
 }
 
 static void
-the_last_ends_are_hurried_for_root_alone_and_no_longer_than_it_waits(void **state)
+root_alone_has_the_last_ends_hurried_while_it_waits(void **state)
 {
 	int alice = subscriber(ALICE), root = subscriber(0);
 
@@ -608,8 +608,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_pid_is_kept_until_its_exec_or_its_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_never_begins_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_pass_is_for_all_that_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_last_ends_are_hurried_for_root_alone_and_no_longer_than_it_waits, setup,
-		    teardown),
+		cmocka_unit_test_setup_teardown(root_alone_has_the_last_ends_hurried_while_it_waits, setup, teardown),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
