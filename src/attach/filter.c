@@ -387,7 +387,7 @@ filter_pass(struct probes *p, enum filter_judging judging)
 {
 	char nothing[64];
 	ssize_t n;
-	int fd;
+	int fd, r;
 
 	__atomic_store_n(&p->skel->bss->snapshot_judge, judging, __ATOMIC_SEQ_CST);
 	fd = bpf_iter_create(bpf_link__fd(p->iterator));
@@ -395,8 +395,9 @@ filter_pass(struct probes *p, enum filter_judging judging)
 		return -errno;
 	while ((n = read(fd, nothing, sizeof(nothing))) > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
 		continue;
+	r = n < 0 ? -errno : 0;
 	close(fd);
-	return 0;
+	return r;
 }
 
 /* Repeats the pass until no more processes are found that descend from an included program. */
