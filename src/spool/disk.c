@@ -127,7 +127,7 @@ move_in(struct spool *s)
 			seg->is_sealed = seg->is_sealed || seg->is_on_disk;
 	/* A checkpoint in the old directory is not there after a restart. */
 	s->safe = (struct spool_checkpoint){ 0 };
-	s->needs_checkpoint = true;
+	s->needs_checkpoint = s->is_log_lost = true;
 	return 0;
 }
 

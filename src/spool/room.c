@@ -17,6 +17,8 @@ spool_remove(struct spool *s, struct spool_segment *seg)
 	if (before != NULL && TAILQ_NEXT(seg, at) == NULL)
 		before->is_sealed = true;
 	spool_cursors_leave(s, seg);
+	if (seg->has_wal && (s->checkpoint.seg == NULL || seg->number >= s->checkpoint.seg->number))
+		s->is_log_lost = true;
 	if (s->safe.seg == seg)
 		s->safe = (struct spool_checkpoint){ 0 };
 	if (s->checkpoint.seg == seg)

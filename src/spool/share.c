@@ -5,9 +5,12 @@
  * In the last eighth of what the segments may take, a user who has more in the spool than is free puts no more of what
  * its ends make up for: starts, Usage records and states of tasks and runs. In the last sixteenth nothing of it is put.
  * Nor is the write-ahead log then, which grows with its programs as well: the state file marks it as incomplete, until
- * an eighth is free again and the whole state is put.
+ * an eighth is free again, or would be without the log, and the whole state is put. A small state is put before, if the
+ * last one keeps the oldest segment from giving way.
  *
- * Users of the system have no share, nor has what belongs to no user: for them the oldest gives way (room.c).
+ * Users of the system have no share, nor has what belongs to no user: for them the oldest gives way (room.c). So it
+ * does for a user who has little in the spool, however little is free: else those who have no share could have all
+ * others refused.
  *
  * Segments do not say whose their records are. With one that is removed goes the same part of what each user has.
  */
@@ -17,6 +20,8 @@
 
 #define SCARCE_SHARE 8		/* part of the segments' limit */
 #define SCARCE_FOR_ENDS_SHARE 16
+#define LITTLE_SHARE 64		/* which a user may always have */
+#define SMALL_STATE_SHARE 32
 
 static struct spool_user *
 user_of(struct spool *s, const struct encoded_record *r)
@@ -26,56 +31,77 @@ user_of(struct spool *s, const struct encoded_record *r)
 	return &s->users[r->user.value % SPOOL_USERS];
 }
 
-/* Returns what the segments may take. */
+/* Returns what the segments may take: those for which the files have no room are kept in memory. */
 static uint64_t
 limit_of(const struct spool *s)
 {
-	return s->files_max < s->max_bytes ? s->files_max : s->max_bytes;
+	const uint64_t limit = s->files_max > s->memory_max ? s->files_max : s->memory_max;
+
+	return limit < s->max_bytes ? limit : s->max_bytes;
+}
+
+/* Returns the size of all segments and batches. */
+static uint64_t
+taken_of(const struct spool *s)
+{
+	uint64_t taken = s->bytes;
+
+	for (int q = 0; q < SPOOL_QUEUES; q++)
+		taken += s->queues[q].batch.len;
+	return taken;
 }
 
 static uint64_t
 free_of(const struct spool *s)
 {
-	const uint64_t limit = limit_of(s);
-	uint64_t used = s->bytes + s->unknown_bytes;
+	const uint64_t limit = limit_of(s), used = taken_of(s) + s->unknown_bytes;
 
-	for (int q = 0; q < SPOOL_QUEUES; q++)
-		used += s->queues[q].batch.len;
 	return used < limit ? limit - used : 0;
 }
 
-bool
-spool_share_has_room(const struct spool *s)
+/* Returns what only the log needs: main segments, but the last one, of which all records are acknowledged. */
+static uint64_t
+logs_of(const struct spool *s)
 {
-	return free_of(s) >= limit_of(s) / SCARCE_SHARE;
-}
+	const struct spool_segment *seg;
+	uint64_t bytes = 0;
 
-static void
-cut_log(struct spool *s)
-{
-	if (s->is_log_cut)
-		return;
-	s->is_log_cut = true;
-	s->is_lacking_by_cut = !s->is_lacking;	/* which spool_put() stores */
+	TAILQ_FOREACH(seg, &s->queues[SPOOL_MAIN].segments, at)
+		if (TAILQ_NEXT(seg, at) != NULL && spool_waiting(seg) == 0)
+			bytes += seg->size;
+	return bytes;
 }
 
 bool
-spool_share_refuses(struct spool *s, const struct encoded_record *r)
+spool_share_takes_state(const struct spool *s)
 {
-	struct spool_user *u = user_of(s, r);
+	const uint64_t limit = limit_of(s);
+
+	return free_of(s) + logs_of(s) >= limit / SCARCE_SHARE ||
+	    (s->needs_checkpoint && s->checkpoint_bytes < limit / SMALL_STATE_SHARE);
+}
+
+bool
+spool_share_is_over(struct spool *s, const struct encoded_record *r)
+{
+	const struct spool_user *u = user_of(s, r);
+	const uint64_t limit = limit_of(s);
 	uint64_t free;
 
-	if (u == NULL)
+	if (u == NULL || u->bytes <= limit / LITTLE_SHARE)
 		return false;
 	free = free_of(s);
-	if (free >= limit_of(s) / (r->is_end ? SCARCE_FOR_ENDS_SHARE : SCARCE_SHARE) || u->bytes <= free)
-		return false;
-	if (r->is_end)
-		cut_log(s);
+	return free < limit / (r->is_end ? SCARCE_FOR_ENDS_SHARE : SCARCE_SHARE) && u->bytes > free;
+}
+
+void
+spool_share_refuse(struct spool *s, const struct encoded_record *r)
+{
+	struct spool_user *u = user_of(s, r);
+
 	u->uid = r->user.value;
 	u->lost++;
 	s->stats.dropped[r->topic][SPOOL_DROP_SHARE]++;
-	return true;
 }
 
 void
@@ -90,10 +116,16 @@ spool_share_take(struct spool *s, const struct encoded_record *r, uint64_t bytes
 void
 spool_share_give_back(struct spool *s, uint64_t bytes)
 {
-	const double part = s->bytes > 0 ? (double)bytes / (double)s->bytes : 1;
+	const uint64_t taken = taken_of(s);
+	const double part = bytes < taken ? (double)bytes / (double)taken : 1;
 
-	for (size_t i = 0; i < SPOOL_USERS; i++)
-		s->users[i].bytes -= (uint64_t)(part * (double)s->users[i].bytes);
+	/* Rounded up, so that nothing is left of what a user has once had. */
+	for (size_t i = 0; i < SPOOL_USERS; i++) {
+		struct spool_user *u = &s->users[i];
+		const uint64_t less = (uint64_t)(part * (double)u->bytes) + 1;
+
+		u->bytes -= less < u->bytes ? less : u->bytes;
+	}
 }
 
 size_t

@@ -88,15 +88,36 @@ add_record(struct spool *s, const struct encoded_record *r)
 	return 0;
 }
 
+/* Has entries of the log left out, once the state file has that. False: it has not yet. */
+static bool
+cut_log(struct spool *s)
+{
+	int r;
+
+	if (s->is_log_cut)
+		return true;
+	if (s->failed < 0)
+		return false;
+	if (!s->is_lacking)
+		s->is_lacking_by_cut = true;
+	r = spool_set_lacking(s, true);
+	if (r < 0 && r != -EAGAIN)
+		spool_disk_failed(s, r);
+	s->is_log_cut = r == 0;
+	return s->is_log_cut;
+}
+
 int
 spool_put(void *spool, const struct encoded_record *r)
 {
 	struct spool *s = spool;
-	bool is_refused = spool_share_refuses(s, r);
-	int error = is_refused ? 0 : add_record(s, r);
+	int error = 0;
 
-	if (is_refused && s->is_lacking_by_cut && !s->is_lacking)
-		(void)spool_set_lacking(s, true);
+	/* An end that is not put would be missed in the log, unless the next owner knows that it is incomplete. */
+	if (spool_share_is_over(s, r) && (!r->is_end || cut_log(s)))
+		spool_share_refuse(s, r);
+	else
+		error = add_record(s, r);
 	if (error == 0 && r->seq >= s->next_seq[r->topic]) {
 		s->next_seq[r->topic] = r->seq + 1;
 		s->has_seq_moved = true;
@@ -238,7 +259,7 @@ spool_wants_checkpoint(const struct spool *s)
 	if (s->abandoned_bytes > 0)
 		return s->since_checkpoint >= s->abandoned_bytes * 4;
 	if (s->is_log_cut)
-		return spool_share_has_room(s);
+		return spool_share_takes_state(s);
 	if (s->checkpoint.seg == NULL || s->needs_checkpoint)
 		return true;
 	/* A state that is large relative to a segment is not written for each segment. */
@@ -316,7 +337,7 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 		s->abandoned_bytes = 0;
 		s->since_checkpoint = 0;
 		s->wal_bytes_since = 0;
-		s->needs_checkpoint = false;
+		s->needs_checkpoint = s->is_log_lost = false;
 		s->is_log_cut = false;
 	}
 }
@@ -429,8 +450,18 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct ring_offset *
 			s->stats.dropped[t][SPOOL_DROP_MEMORY] += q->counts[t];
 		s->committed += q->records;	/* like records dropped later: spool_delivered() subtracts all */
 		s->needs_checkpoint = s->needs_checkpoint || q->has_wal;
+		s->is_log_lost = s->is_log_lost || q->has_wal;
+		spool_share_give_back(s, q->batch.len);
 	}
 	reset_batch(q);
+}
+
+/* Returns whether what the log lacked for a while is on the disk, since a checkpoint, with all entries after it. */
+static bool
+is_cut_over(const struct spool *s)
+{
+	return !s->is_log_cut && !s->is_log_lost && s->failed == 0 && s->checkpoint.seg != NULL &&
+	    s->checkpoint.seg->is_on_disk;
 }
 
 int
@@ -467,7 +498,7 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	memcpy(s->batch_schemas, s->fingerprints, sizeof(s->batch_schemas));
 	spool_make_room(s, 0);
-	if (s->is_lacking_by_cut && !s->is_log_cut && s->failed == 0) {
+	if (s->is_lacking_by_cut && is_cut_over(s)) {
 		s->is_lacking_by_cut = false;
 		(void)spool_set_lacking(s, false);
 	}
@@ -545,7 +576,7 @@ spool_set_lacking(struct spool *s, bool is_lacking)
 {
 	int r;
 
-	if (!is_lacking && s->is_log_cut) {
+	if (!is_lacking && (s->is_log_cut || s->is_lacking_by_cut)) {
 		s->is_lacking_by_cut = true;
 		return 0;
 	}
@@ -553,6 +584,18 @@ spool_set_lacking(struct spool *s, bool is_lacking)
 	r = spool_marks_write(s, false);
 	s->is_state_moved = s->is_state_moved || r < 0;
 	return r < 0 ? r : s->is_state_moved ? -EAGAIN : 0;
+}
+
+bool
+spool_is_log_cut(const struct spool *s)
+{
+	return s->is_log_cut;
+}
+
+bool
+spool_is_log_lost(const struct spool *s)
+{
+	return s->is_log_lost;
 }
 
 bool

@@ -115,6 +115,13 @@ bool spool_lacks_batches(const struct spool *s);
  * written later.
  */
 int spool_set_lacking(struct spool *s, bool is_lacking);
+/* Returns whether users' shares keep entries out of the write-ahead log, up to the next checkpoint. */
+bool spool_is_log_cut(const struct spool *s);
+/*
+ * Returns whether entries of the write-ahead log, or its checkpoint, were dropped or are in a folder that was replaced:
+ * a batch is then not to reach the disk before one that has a checkpoint.
+ */
+bool spool_is_log_lost(const struct spool *s);
 /* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. To be called after opening. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 

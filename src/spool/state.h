@@ -288,6 +288,7 @@ struct spool {
 	uint64_t	 since_checkpoint;	/* bytes of main batches */
 	uint64_t	 wal_bytes_since;		/* bytes of write-ahead log entries */
 	bool		 needs_checkpoint;
+	bool		 is_log_lost;		/* entries of the log since the latest, or that one, are gone */
 	bool		 is_checkpointing;	/* the current batch has a checkpoint */
 	bool		 is_abandoning;		/* the entries of the batch's checkpoint are not taken */
 	uint64_t	 abandoned_bytes;	/* size at which the last checkpoint was abandoned; 0: it was written */
@@ -506,13 +507,15 @@ int spool_sync_all(struct spool *s);
 
 /* share.c */
 
-/* Returns whether a record is not put, since its user has its share, and counts it. */
-bool spool_share_refuses(struct spool *s, const struct encoded_record *r);
-/* Returns whether so much is free that no user's records are refused. */
-bool spool_share_has_room(const struct spool *s);
+/* Returns whether a record's user has its share, so that it is not to be put. */
+bool spool_share_is_over(struct spool *s, const struct encoded_record *r);
+/* Counts a record of a user that is not put for that. */
+void spool_share_refuse(struct spool *s, const struct encoded_record *r);
+/* Returns whether the whole state is to be put, although entries of the log are not: it makes room, or has it. */
+bool spool_share_takes_state(const struct spool *s);
 /* Counts the bytes of a record that was put. */
 void spool_share_take(struct spool *s, const struct encoded_record *r, uint64_t bytes);
-/* Gives back those of a segment that is about to be removed. */
+/* Gives back those of a segment or batch that is about to be removed. */
 void spool_share_give_back(struct spool *s, uint64_t bytes);
 
 /* floor.c */

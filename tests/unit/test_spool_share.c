@@ -175,6 +175,225 @@ users_of_the_system_have_no_share(void **state)
 	assert_true(dropped(TOPIC_PROGRAM, SPOOL_DROP_FULL) > 1000);
 }
 
+/* Those who have no share fill it, and so leave nothing free: that is no reason to refuse the records of all others. */
+static void
+a_user_who_has_little_in_it_is_never_refused(void **state)
+{
+	(void)state;
+	begin();
+	put(TOPIC_PROGRAM, LIGHT, true);
+	while (kit_stats(&k).bytes < MAX_BYTES - LEN)
+		put(TOPIC_PROGRAM, SYSTEM, true);
+	put_more(TOPIC_USAGE, LIGHT, false);
+	put_more(TOPIC_PROGRAM, LIGHT, true);
+	assert_int_equal(dropped_in_all(SPOOL_DROP_SHARE), 0);
+	/* It is a 64th of the spool, after which the user has a share like others. */
+	for (int i = 0; i < 100; i++)
+		put_more(TOPIC_PROGRAM, LIGHT, true);
+	kit_commit(&k);
+	assert_in_range(dropped_in_all(SPOOL_DROP_SHARE), 100 - MAX_BYTES / 64 / LEN - 1, 99);
+}
+
+static void
+nothing_is_left_of_what_a_user_once_had(void **state)
+{
+	(void)state;
+	begin();
+	put(TOPIC_PROGRAM, HEAVY, true);
+	assert_true(k.spool->users[HEAVY].bytes > LEN);
+	for (int i = 0; i < 100 * (int)(MAX_BYTES / LEN) && k.spool->users[HEAVY].bytes > 0; i++)
+		put(TOPIC_PROGRAM, SYSTEM, true);
+	assert_int_equal(k.spool->users[HEAVY].bytes, 0);
+}
+
+/* Else the segment of the last one never gives way, and the spool becomes a quarter larger than it may. */
+static void
+a_small_state_is_put_even_if_there_is_no_room(void **state)
+{
+	unsigned states = 0;
+
+	(void)state;
+	begin();
+	fill_and_log(&k);
+	assert_true(spool_is_log_cut(k.spool));
+	for (int i = 0; i < 3000; i++) {
+		put(TOPIC_PROGRAM, SYSTEM, true);
+		if (spool_wants_checkpoint(k.spool)) {
+			put_state();
+			states++;
+		}
+		put(TOPIC_PROGRAM, HEAVY, true);
+		assert_in_range(kit_stats(&k).bytes, 0, MAX_BYTES + 16 * LEN);
+	}
+	assert_in_range(states, 2, 6);
+}
+
+/* What is delivered makes no room by itself while the last state and all since then are needed. */
+static void
+what_only_the_log_needs_makes_room(void **state)
+{
+	(void)state;
+	begin();
+	spool_checkpoint_begin(k.spool);
+	kit_put_entry(&k, 100000);
+	kit_commit(&k);
+	while (dropped_in_all(SPOOL_DROP_SHARE) == 0)
+		put(TOPIC_PROGRAM, HEAVY, true);
+	assert_false(spool_wants_checkpoint(k.spool));
+	kit_drain(&k);
+	KIT_UNTIL(&k, kit_stats(&k).records == 0);
+	assert_true(spool_wants_checkpoint(k.spool));
+	put_state();
+	KIT_UNTIL(&k, kit_stats(&k).bytes < MAX_BYTES / 2);
+	assert_false(spool_lacks_batches(k.spool));
+}
+
+static void
+fail_disk(void)
+{
+	fault = (struct fault){ .calls = FAULT_CREATE | FAULT_DIR | FAULT_WRITE | FAULT_REWRITE | FAULT_ROOM,
+		.times = 1000000, .error = ENOSPC };
+}
+
+static void
+mend_disk(void)
+{
+	fault = (struct fault){ 0 };
+	kit_tick(&k);
+	assert_int_equal(kit_stats(&k).last_error, 0);
+}
+
+/* Fills the spool, up to where the user's ends are no more put. */
+static void
+cut_log(void)
+{
+	begin();
+	fill_and_log(&k);
+	assert_true(spool_is_log_cut(k.spool));
+	assert_true(spool_lacks_batches(k.spool));
+}
+
+static void
+no_end_is_refused_before_the_disk_has_that_the_log_lacks_it(void **state)
+{
+	uint64_t lost;
+
+	(void)state;
+	begin();
+	while (kit_stats(&k).bytes < MAX_BYTES / 16 * 15 - 2 * LEN)
+		put(TOPIC_PROGRAM, HEAVY, true);
+	fail_disk();
+	for (int i = 0; i < 10; i++)
+		put_more(TOPIC_PROGRAM, HEAVY, true);
+	assert_int_equal(dropped_in_all(SPOOL_DROP_SHARE), 0);
+	assert_false(spool_is_log_cut(k.spool));
+	assert_true(kit_stats(&k).last_error < 0);
+	kit_put_entry(&k, 1000);
+	mend_disk();
+	/* Nor while the state file is synced, which is not written then. */
+	k.spool->is_sync_first = k.spool->is_state_syncing = true;
+	put_more(TOPIC_PROGRAM, HEAVY, true);
+	assert_int_equal(dropped_in_all(SPOOL_DROP_SHARE), 0);
+	k.spool->is_sync_first = k.spool->is_state_syncing = false;
+	lost = k.seq[TOPIC_PROGRAM];
+	put_more(TOPIC_PROGRAM, HEAVY, true);
+	assert_int_equal(dropped_in_all(SPOOL_DROP_SHARE), k.seq[TOPIC_PROGRAM] - lost);
+	assert_true(spool_is_log_cut(k.spool));
+}
+
+/* As an agent puts the state, once there is room; the disk fails meanwhile. */
+static void
+put_state_into_memory(void)
+{
+	KIT_UNTIL(&k, (kit_drain(&k), spool_wants_checkpoint(k.spool)));
+	fail_disk();
+	spool_checkpoint_begin(k.spool);
+	kit_put_entry(&k, 10000);
+	kit_commit(&k);
+	assert_false(spool_is_log_cut(k.spool));
+	assert_true(spool_lacks_batches(k.spool));
+}
+
+static void
+a_state_that_is_dropped_from_memory_does_not_end_what_the_log_lacks(void **state)
+{
+	(void)state;
+	k.options.memory_bytes = 256 << 10;
+	cut_log();
+	put_state_into_memory();
+	for (int i = 0; !spool_is_log_lost(k.spool); i++) {
+		assert_true(i < 1000);
+		put_more(TOPIC_PROGRAM, SYSTEM, true);
+		kit_commit(&k);
+	}
+	mend_disk();
+	put(TOPIC_PROGRAM, SYSTEM, true);
+	assert_true(spool_lacks_batches(k.spool));
+	assert_int_equal(spool_set_lacking(k.spool, false), 0);
+	assert_true(spool_lacks_batches(k.spool));
+	assert_true(spool_wants_checkpoint(k.spool));
+	put_state();
+	assert_false(spool_is_log_lost(k.spool));
+	assert_false(spool_lacks_batches(k.spool));
+}
+
+static void
+what_the_log_lacks_twice_ends_once_the_state_is_put(void **state)
+{
+	uint64_t lost;
+
+	(void)state;
+	cut_log();
+	put_state_into_memory();
+	mend_disk();
+	lost = dropped_in_all(SPOOL_DROP_SHARE);
+	for (int i = 0; dropped_in_all(SPOOL_DROP_SHARE) == lost; i++) {
+		assert_true(i < 2000);
+		put_more(TOPIC_PROGRAM, HEAVY, true);
+	}
+	assert_true(spool_is_log_cut(k.spool));
+	kit_commit(&k);
+	KIT_UNTIL(&k, (kit_drain(&k), spool_wants_checkpoint(k.spool)));
+	put_state();
+	assert_false(spool_lacks_batches(k.spool));
+}
+
+static void
+a_batch_that_is_dropped_gives_its_bytes_back(void **state)
+{
+	(void)state;
+	k.options.memory_bytes = 64 << 10;
+	begin();
+	kit_put_entry(&k, 100);
+	put(TOPIC_PROGRAM, HEAVY, true);
+	fail_disk();
+	for (int i = 0; i < 200; i++)
+		put_more(TOPIC_PROGRAM, HEAVY, true);
+	kit_put_entry(&k, 100);
+	kit_commit(&k);
+	assert_int_equal(dropped(TOPIC_PROGRAM, SPOOL_DROP_MEMORY), 200);
+	assert_in_range(k.spool->users[HEAVY].bytes, 0, 2 * LEN);
+	assert_true(spool_is_log_lost(k.spool));
+}
+
+/* A disk below its floor has no room for files at all; what is in memory has the same bounds. */
+static void
+without_room_for_files_memory_is_shared(void **state)
+{
+	(void)state;
+	k.options.memory_bytes = MAX_BYTES / 2;
+	begin();
+	k.spool->files_max = 0;
+	for (int i = 0; i < 400; i++)
+		put_more(TOPIC_PROGRAM, HEAVY, true);
+	assert_int_equal(dropped_in_all(SPOOL_DROP_SHARE), 0);
+	for (int i = 0; i < 400; i++)
+		put_more(TOPIC_PROGRAM, HEAVY, false);
+	assert_in_range(dropped_in_all(SPOOL_DROP_SHARE), 320, 399);
+	put_more(TOPIC_PROGRAM, LIGHT, false);
+	assert_in_range(dropped_in_all(SPOOL_DROP_SHARE), 320, 399);
+}
+
 int
 main(void)
 {
@@ -183,6 +402,15 @@ main(void)
 		T(what_is_delivered_makes_room_again),
 		T(the_log_gives_way_too_and_the_next_agent_knows),
 		T(users_of_the_system_have_no_share),
+		T(a_user_who_has_little_in_it_is_never_refused),
+		T(nothing_is_left_of_what_a_user_once_had),
+		T(a_small_state_is_put_even_if_there_is_no_room),
+		T(what_only_the_log_needs_makes_room),
+		T(no_end_is_refused_before_the_disk_has_that_the_log_lacks_it),
+		T(a_state_that_is_dropped_from_memory_does_not_end_what_the_log_lacks),
+		T(what_the_log_lacks_twice_ends_once_the_state_is_put),
+		T(a_batch_that_is_dropped_gives_its_bytes_back),
+		T(without_room_for_files_memory_is_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
