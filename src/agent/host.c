@@ -149,13 +149,17 @@ commit(struct agent *a)
 {
 	struct host_agent *h = host_agent(a);
 	uint64_t lost_entries = correlator_lost_entries(a->correlator);
-	bool is_log_whole = !h->is_checkpoint_due && lost_entries == h->lost_entries_seen;
+	bool is_log_whole = !h->is_checkpoint_due && lost_entries == h->lost_entries_seen &&
+	    !spool_is_log_lost(h->spool);
 	int r;
 
 	if (!is_log_whole || spool_wants_checkpoint(h->spool)) {
 		/* So that memory has one of the two, the batch or the whole state. */
-		if (is_log_whole)
+		if (is_log_whole) {
+			if (a->is_entry_due)
+				put_agent_entry(h);
 			(void)commit_batch(a);
+		}
 		h->is_checkpoint_due = false;
 		h->lost_entries_seen = lost_entries;
 		spool_checkpoint_begin(h->spool);
@@ -406,6 +410,8 @@ agent_stop(struct agent *a)
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
 	a->is_entry_due = true;
+	if (spool_is_log_cut(host_agent(a)->spool))	/* else the next agent would record a gap */
+		host_agent(a)->is_checkpoint_due = true;
 	commit(a);
 }
 
