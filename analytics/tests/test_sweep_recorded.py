@@ -189,7 +189,10 @@ def test_time_is_what_the_clock_says(played: Played) -> None:
     assert total.host_ns / 1e9 == pytest.approx(whole, rel=0.005)
     assert total.covered_ns / 1e9 == pytest.approx(whole, rel=0.005)
     least, most = (a + b for a, b in zip(played.busy.length(), played.sleep.length(), strict=True))
-    assert_between(total.run_ns / 1e9, (least, most))
+    # A record of the host has its time when it is written, which is milliseconds after its interval on a host that has
+    # much to do: between two of them is then a moment of which nothing is known, in runs as well.
+    uncovered = max(whole - total.covered_ns / 1e9, 0)
+    assert_between(total.run_ns / 1e9, (least, most), 0.01 + uncovered)
     assert_between((total.covered_ns - total.run_ns) / 1e9, (whole - most, whole - least), 0.005 * whole)
 
 
