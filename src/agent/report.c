@@ -32,7 +32,6 @@ agent_write_host(struct agent *a)
 		return;
 	a->usage_last_record = usage;
 	a->host_last = r;
-	r.head.time_us = clock_us(CLOCK_REALTIME);
 	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
 	r.head.pipeline = a->pipeline;
 	r.kernel = a->host_id.kernel;

@@ -328,7 +328,9 @@ host_sample(struct host *h, struct host_record *ret)
 	uint64_t now_ns;
 	int r;
 
+	/* Side by side, so that the intervals of all samples follow one another without a gap, as their times say. */
 	now_ns = clock_ns(CLOCK_BOOTTIME);
+	s.head.time_us = clock_us(CLOCK_REALTIME);
 	r = read_source(h, SOURCE_STAT);
 	if (r == 0)
 		r = proctext_stat(h->text.text, h->text.len, &stat);

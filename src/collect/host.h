@@ -21,11 +21,11 @@ int host_open(const char *proc, const char *sys, struct host **ret);
 void host_close(struct host *h);	/* h may be NULL */
 
 /*
- * Takes a sample: sets the figures of *ret that these files have, and all other members (head, names, processes,
- * threads, attributed figures, prices) to 0. Levels are current values; counters are differences since the last sample,
- * at first since the open. 0, or a negative errno with *ret untouched, and the next sample covers both intervals. A
- * missing or malformed file leaves its optional figures unknown; only stat and meminfo are required. Takes about 50 µs;
- * not for a tight loop.
+ * Takes a sample: sets the figures of *ret that these files have, head.time_us to when it was taken, which is where its
+ * interval ends, and all other members (the rest of head, names, processes, threads, attributed figures, prices) to 0.
+ * Levels are current values; counters are differences since the last sample, at first since the open. 0, or a negative
+ * errno with *ret untouched, and the next sample covers both intervals. A missing or malformed file leaves its optional
+ * figures unknown; only stat and meminfo are required. Takes about 50 µs; not for a tight loop.
  */
 int host_sample(struct host *h, struct host_record *ret);
 

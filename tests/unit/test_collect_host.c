@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "collect/host.h"
 #include "tree.h"
 
@@ -253,6 +254,20 @@ without_stat_there_is_no_sample(void **state)
 }
 
 static void
+its_time_is_when_it_was_taken(void **state)
+{
+	int64_t before_us, after_us;
+	struct host_record s;
+
+	(void)state;
+	open_it();
+	before_us = clock_us(CLOCK_REALTIME);
+	assert_int_equal(host_sample(host, &s), 0);
+	after_us = clock_us(CLOCK_REALTIME);
+	assert_in_range(s.head.time_us, before_us, after_us);
+}
+
+static void
 a_failed_sample_is_covered_by_the_next(void **state)
 {
 	const uint64_t tick = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -317,6 +332,7 @@ main(void)
 		TEST(without_a_device_every_interface_but_lo_counts),
 		TEST(the_namespace_of_pid_1_is_preferred),
 		TEST(without_stat_there_is_no_sample),
+		TEST(its_time_is_when_it_was_taken),
 		TEST(a_failed_sample_is_covered_by_the_next),
 		TEST(this_machine_makes_sense),
 	};
