@@ -25,7 +25,7 @@
 
 #define USERS_MAX 1024			/* whose use is known: those seen last */
 #define USE_SECONDS 2			/* a burst may use at once what is meant for them */
-#define USER_STEPS UINT64_C(2500000)	/* a second: some 5 % of a CPU */
+#define USER_STEPS UINT64_C(1000000)	/* a second: some 2 % of a CPU */
 #define ALL_STEPS (3 * USER_STEPS)
 #define LEAST_STEPS 3000
 

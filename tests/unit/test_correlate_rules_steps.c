@@ -171,7 +171,7 @@ a_user_below_its_share_is_judged(void **state)
 {
 	(void)state;
 	wait_for_a_window();
-	for (int i = 0; i < 40; i++, w.now += SECOND / 4) {
+	for (int i = 0; i < 40; i++, w.now += SECOND) {
 		uint64_t before, used;
 
 		for (int k = 0; k < 20; k++) {
