@@ -79,7 +79,8 @@ class Options:
     next_seq: dict = dataclasses.field(default_factory=dict)  # (agent_id, topic) → what its next record would get
     first_seq: int = 0  # of an agent's first record; None: wherever it begins
     dead_letters: frozenset = frozenset()  # (topic without prefix, seq) that the agent put aside, with a reason
-    # The network may pass on a request after its connection was given up: an original may follow its marked copy, once.
+    # The network may pass on a request after its connection was given up, and a broker that starts may answer it later
+    # than the one that came next: an original may follow its marked copy, once.
     held_requests: bool = False
     must_have: tuple = ("schema_version", "agent_version")  # headers of every message
     # records.start_after of the agents in seconds: a program that was there to be seen for longer has a START.
