@@ -401,10 +401,10 @@ open_files(struct daemon *d, const struct output_events *events, char *error, si
 	struct host_id host;
 	int r;
 
-	/* What the process could not make is not made after it: only root may. */
+	/* What the process could not make is made by root alone. In what is mounted later nothing is written. */
 	snprintf(hint, sizeof(hint), "name another folder at %s, or let user '%s' write in this one%s",
 	    config_where(d->config, "lake", where, sizeof(where)), d->config->user,
-	    d->lake_maker != 0 ? ", and restart the agent" : "");
+	    d->lake_maker != 0 ? ", and restart the agent" : "; if it was mounted since the agent began, restart the agent");
 	o.hint = hint;
 	r = host_id_read("", &host);
 	if (r == 0) {
