@@ -220,12 +220,14 @@ pid = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "5")
 time.sleep(1)
 print(ask("subscribe", pid=str(pid), run="r")[0].get("error"))
 os.kill(pid, 9)
+print(ask("subscribe", pid=str(child(child)), run="r")[0].get("error"))
 """
         mine, others = self.sleeper(ALICE), self.sleeper(BOB)
         self.assertEqual([f"the process {mine} is no child of the one that asks for its events",
                           f"the process {others} runs, or may run, as another user than the one who asks", "True"],
                          (said := self.ask(ALICE, a, script, mine, others))[:3])
         self.assertRegex(said[3], r"\Athe process \d+ has called exec already\Z")
+        self.assertRegex(said[4], r"\Athe process \d+ has children already\Z")
 
     def test_a_child_that_is_or_may_become_another_user(self):
         """As root of the agent's pid namespace, but without the rights of root: a child of it changes its user."""
