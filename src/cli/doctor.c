@@ -18,6 +18,7 @@
 #include "base/namespaces.h"
 #include "base/spell.h"
 #include "cli/cli.h"
+#include "cli/host_agent.h"
 #include "cli/print_json.h"
 #include "kafka/kafka.h"
 
@@ -26,7 +27,7 @@ static const char help[] =
     "Loads the probes briefly, without following anything, and prints which hook of this\n"
     "kernel serves each signal, which fallbacks are used, what is missing and how to fix it;\n"
     "also what librdkafka, which delivers to Kafka, supports, which privileges the agent needs,\n"
-    "and whether this is the host's PID namespace.\n\n"
+    "and whether this is the host's PID namespace. Without root: whether `sluice run` needs it.\n\n"
     "  --json       print one JSON object\n"
     "  -h, --help   print this help\n\n"
     "Exit status: 0 all signals are available, some by a fallback; 1 a signal is missing;\n"
@@ -182,6 +183,21 @@ print_table(const struct findings *f)
 	return 0;
 }
 
+/* Prints whether a user who is not root has own runs followed. */
+static void
+print_own_runs(void)
+{
+	char suffix[HOST_AGENT_SUFFIX_SIZE], error[512];
+	int fd = host_agent_find(NULL, suffix, error, sizeof(error));
+
+	if (fd >= 0)
+		fputs("sluice doctor: this user needs no root for `sluice run`: an agent of this host follows its runs\n", stderr);
+	else
+		spell_line(stderr, "sluice doctor: `sluice run` needs root here, too: %s\n", error);
+	if (fd >= 0)
+		close(fd);
+}
+
 int
 cli_doctor(int argc, char **argv)
 {
@@ -217,6 +233,7 @@ cli_doctor(int argc, char **argv)
 	}
 	if (geteuid() != 0) {
 		fputs("sluice doctor: only root may load probes; run `sudo sluice doctor`\n", stderr);
+		print_own_runs();
 		return EXIT_OWN_FAILURE;
 	}
 	if (host_id_read("", &f.host) < 0)

@@ -163,6 +163,15 @@ class Run(UsersTest):
         self.assertIn("--own-probes asks for probes of its own", done.stderr)
         self.assertEqual([], os.listdir(self.home(ALICE)))
 
+    def test_the_doctor_says_whether_runs_need_root(self):
+        done = subprocess.run(as_user(ALICE, harness.SLUICE, "doctor"), capture_output=True, text=True, timeout=60 * harness.PATIENCE)
+        self.assertEqual((125, ""), (done.returncode, done.stdout))
+        self.assertIn("only root may load probes", done.stderr)
+        if os.path.exists("/run/sluice/run.sock"):  # an agent that is not this test's
+            self.assertIn("`sluice run`", done.stderr)
+        else:
+            self.assertIn("`sluice run` needs root here, too: no agent listens at /run/sluice/run.sock\n", done.stderr)
+
 
 # Subscribes as in `sluice run` to each process named, with the run named, and prints the agent's answer or its end.
 ASK = """
