@@ -56,6 +56,13 @@ enum {
 	PRIVILEGES_NEEDED = 16,
 };
 
+/*
+ * Returns the capabilities to keep for probes that are attached. CAP_BPF: new rules need new maps, and before 6.1 every
+ * call on a map or an iterator needs it. A container runtime that does not know CAP_BPF grants CAP_SYS_ADMIN instead,
+ * which is too much to keep where open descriptors suffice.
+ */
+uint64_t privileges_to_keep(void);
+
 /* One capability that the agent starts with; for doctor. */
 struct privilege_need {
 	int cap;

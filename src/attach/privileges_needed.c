@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +44,22 @@ privileges_needed(struct privilege_need *ret, size_t max)
 			ret[n].is_held |= (held & PRIVILEGE(CAP_SYS_ADMIN)) != 0;
 	}
 	return n;
+}
+
+uint64_t
+privileges_to_keep(void)
+{
+	struct utsname kernel;
+	unsigned major = 0, minor = 0;
+	uint64_t permitted;
+
+	(void)privileges_held(CAP_PERMITTED, &permitted);
+	if ((permitted & PRIVILEGE(CAP_BPF)) != 0)
+		return PRIVILEGE(CAP_BPF);
+	if (uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+	    (major > 6 || (major == 6 && minor >= 1)))
+		return 0;
+	return PRIVILEGE(CAP_SYS_ADMIN);
 }
 
 /* Tests, in a child without any capability, whether an open map can be read; the result is the exit status. */

@@ -149,7 +149,7 @@ sandbox_files_begin(bool alone)
 	size_t size;
 
 	if (version <= 0)
-		return -EOPNOTSUPP;
+		return version < 0 && errno == EPERM ? -EPERM : -EOPNOTSUPP;
 	all = (struct ruleset){
 		.files = known_rights(version),
 		.net = version >= NET_VERSION ? (alone ? NET_BIND | NET_CONNECT : NET_BIND) : 0,
@@ -223,6 +223,13 @@ sandbox_read_below(const char *folder)
 		return sandbox_files_enforce(files);
 	close(files);
 	return r;
+}
+
+const char *
+sandbox_lacks(int error)
+{
+	return error == -EOPNOTSUPP ? "this kernel has no Landlock" :
+	    error == -EPERM ? "Landlock is refused here, as the seccomp profile of a container may do" : NULL;
 }
 
 bool

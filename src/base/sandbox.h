@@ -52,7 +52,7 @@ enum sandbox_access {
  * Begins a ruleset of files. From its sandbox_files_enforce() on no file can be opened, made, changed or executed but
  * as it allows, and from 6.7 on no TCP socket be bound but to ports that it allows. alone: none can be connected
  * either, and from 6.12 on no other process be signalled. Returns a descriptor; -EOPNOTSUPP where the kernel has no
- * Landlock (before 5.13, or switched off); or another negative errno.
+ * Landlock (before 5.13, or switched off); -EPERM where it is refused; or another negative errno.
  *
  * Files of processes that are not in this sandbox are refused, too, where ptrace(2) would be: /proc/PID/exe and
  * cwd, and with hidepid all of /proc/PID.
@@ -66,6 +66,12 @@ int sandbox_files_enforce(int files);
 
 /* All of these: from now on only files below a folder can be opened, for reading. 0 or a negative errno. */
 int sandbox_read_below(const char *folder);
+
+/*
+ * Returns why files cannot be confined here, a static clause, if that is what a negative errno of these functions
+ * means; else NULL.
+ */
+const char *sandbox_lacks(int error);
 
 /* Returns whether it is this process's ruleset that refused to open a path for reading, with EACCES. */
 bool sandbox_refuses(const char *path);

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -252,27 +251,6 @@ open_agent(struct daemon *d)
 		log_fields(LOG_LEVEL_WARNING, "probes.ring", LOG_FIELDS(LOG_U64("bytes", probes_ring_bytes(probes))),
 		    "the previous agent's ring is kept; `sluice agent --uninstall` before the start makes a new one");
 	return 0;
-}
-
-/*
- * Returns the capabilities to keep. CAP_BPF: new rules need new maps, and before 6.1 every call on a map
- * or an iterator needs it. A container runtime that does not know CAP_BPF grants CAP_SYS_ADMIN instead,
- * which is too much to keep where open descriptors suffice.
- */
-static uint64_t
-privileges_to_keep(void)
-{
-	struct utsname kernel;
-	unsigned major = 0, minor = 0;
-	uint64_t permitted;
-
-	(void)privileges_held(CAP_PERMITTED, &permitted);
-	if ((permitted & PRIVILEGE(CAP_BPF)) != 0)
-		return PRIVILEGE(CAP_BPF);
-	if (uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
-	    (major > 6 || (major == 6 && minor >= 1)))
-		return 0;
-	return PRIVILEGE(CAP_SYS_ADMIN);
 }
 
 static int

@@ -120,7 +120,7 @@ confine(struct inside *in)
 	r = give_up(in->keeps, NULL);
 	if (r == 0)
 		r = sandbox_read_below("/");
-	if (r == 0 || r == -EOPNOTSUPP)
+	if (r == 0 || sandbox_lacks(r) != NULL)
 		r = sandbox_system_calls(calls, sizeof(calls) / sizeof(calls[0]));
 	return r;
 }

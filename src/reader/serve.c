@@ -52,7 +52,7 @@ confine(int fd, enum reader_role role, pid_t agent, uint64_t keep)
 		return -errno;
 	if ((keep & PRIVILEGE(CAP_SYS_PTRACE)) == 0)
 		r = sandbox_read_below(role == READER_OF_PROCESSES ? "/proc" : "/");
-	if (r < 0 && r != -EOPNOTSUPP)
+	if (r < 0 && sandbox_lacks(r) == NULL)
 		return r;
 	return sandbox_system_calls(calls, sizeof(calls) / sizeof(calls[0]));
 }

@@ -8,35 +8,15 @@ import shutil
 import subprocess
 
 import harness
+import injected
 from agent import AgentTest
+from injected import (AF_INET, AF_NETLINK, AT_FDCWD, BPF, GETPID, KILL, MAP_LOOKUP, MISSING, NETLINK_ROUTE, O_CREAT, O_WRONLY, OPENAT, REFUSED,
+                      SOCKET, UNLINK)
 from test_reader import children, proc_status
 
 NOBODY = pwd.getpwnam("nobody")
 NONE = 0
 CAP_DAC_READ_SEARCH, CAP_BPF = 1 << 2, 1 << 39
-O_WRONLY, O_CREAT, AT_FDCWD = 1, 0o100, -100
-# x86-64, on which these tests inject calls
-EXECVE, PTRACE, MOUNT, INIT_MODULE, KEXEC_LOAD, UNSHARE, SETNS, KEYCTL = 59, 101, 165, 175, 246, 272, 308, 250
-PROCESS_VM_READV, USERFAULTFD, IO_URING_SETUP, PERF_EVENT_OPEN, BPF, CLONE, CLONE3 = 310, 323, 425, 298, 321, 56, 435
-SOCKET, OPENAT, UNLINK, SETUID, KILL, IOCTL, GETPID = 41, 257, 87, 105, 62, 16, 39
-MMAP, MPROTECT, PROT_READ, PROT_WRITE, PROT_EXEC, MAP_PRIVATE, MAP_ANONYMOUS = 9, 10, 1, 2, 4, 2, 0x20
-CLONE_NEWUSER, AF_INET, AF_PACKET, AF_NETLINK, NETLINK_ROUTE, NETLINK_AUDIT = 0x10000000, 2, 17, 16, 0, 9
-TIOCSTI = 0x5412
-MAP_LOOKUP, PROG_LOAD, OBJ_PIN, OBJ_GET, PROG_GET_FD_BY_ID, RAW_TRACEPOINT_OPEN, BTF_LOAD, LINK_CREATE = 1, 5, 6, 7, 13, 17, 18, 28
-
-REFUSED = {
-    "execve": (EXECVE, "@/bin/true", 0, 0), "ptrace": (PTRACE, 0), "process_vm_readv": (PROCESS_VM_READV, 1),
-    "mount": (MOUNT, "@none", "@/mnt", "@tmpfs"), "init_module": (INIT_MODULE,), "kexec_load": (KEXEC_LOAD,),
-    "unshare": (UNSHARE, CLONE_NEWUSER), "setns": (SETNS, 0), "clone in a namespace": (CLONE, CLONE_NEWUSER | 17),
-    "memory to write code in": (MMAP, 0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS),
-    "memory that becomes code": (MPROTECT, 0, 4096, PROT_READ | PROT_EXEC), "keyctl": (KEYCTL,), "userfaultfd": (USERFAULTFD,), "io_uring_setup": (IO_URING_SETUP, 1), "setuid": (SETUID, 0),
-    "perf_event_open": (PERF_EVENT_OPEN,), "a packet socket": (SOCKET, AF_PACKET, 3, 0),
-    "netlink of audit": (SOCKET, AF_NETLINK, 3, NETLINK_AUDIT), "TIOCSTI": (IOCTL, 0, TIOCSTI, "@x"),
-    "BPF_PROG_LOAD": (BPF, PROG_LOAD), "BPF_LINK_CREATE": (BPF, LINK_CREATE), "BPF_BTF_LOAD": (BPF, BTF_LOAD),
-    "BPF_RAW_TRACEPOINT_OPEN": (BPF, RAW_TRACEPOINT_OPEN), "BPF_OBJ_PIN": (BPF, OBJ_PIN), "BPF_OBJ_GET": (BPF, OBJ_GET),
-    "BPF_PROG_GET_FD_BY_ID": (BPF, PROG_GET_FD_BY_ID),
-}
-MISSING = {"clone3": (CLONE3,), "a call that is not there yet": (9999,)}
 
 
 class ConfinedTest(AgentTest):
@@ -48,14 +28,7 @@ class ConfinedTest(AgentTest):
         self.addCleanup(titled.kill)
 
     def inject(self, pid, calls):
-        """{name: what it returned, by the errno's name} of {name: (number, argument…)}, made in that process."""
-        lines = "".join(" ".join(map(str, call)) + "\n" for call in calls.values())
-        done = subprocess.run([harness.built("inject_call"), str(pid)], input=lines, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, timeout=60 * harness.PATIENCE)
-        self.assertEqual((0, ""), (done.returncode, done.stderr))
-        results = [int(x) for x in done.stdout.split()]
-        self.assertEqual(len(calls), len(results))
-        return {name: errno.errorcode[-r] if r < 0 else "done" for name, r in zip(calls, results)}
+        return injected.make(self, pid, calls)
 
     def processes(self, a, files=False):
         """{name: pid} of all that an agent is."""
@@ -147,6 +120,27 @@ class Injected(ConfinedTest):
         got = {name: self.inject(pid, calls) for name, pid in self.processes(a, files=True).items()}
         self.assertEqual(want, got)
         self.assertEqual(0, a.stop())
+
+
+class Refused(ConfinedTest):
+    """Where it cannot be confined, it is said what the reason is."""
+
+    def test_landlock_that_is_refused_is_not_a_kernel_without(self):
+        a = self.agent()
+        a.command_prefix = injected.refusing(injected.LANDLOCK_CREATE_RULESET, errno.EPERM)
+        a.start()
+        self.assertRegex(a.status()["process"]["privileges"], r", own system calls but not files \(Landlock is refused here, as the seccomp profile of a container may do\)\Z")
+        self.assertEqual(0, a.stop())
+
+    def test_a_folder_that_the_account_cannot_reach_is_named(self):
+        if not harness.has_landlock():
+            self.skipTest("this kernel has no Landlock")
+        hidden = os.path.join(self.room, "hidden")
+        os.makedirs(os.path.join(hidden, "below"))
+        os.chmod(hidden, 0o700)
+        a = self.agent(dead_letters=os.path.join(hidden, "below", "dead")).start(wait=False)
+        self.assertEqual(125, a.process.wait(60 * harness.PATIENCE), a.log_text())
+        self.assertIn(f"cannot confine the agent to its own system calls and files: {hidden}/below: Permission denied", a.log_text())
 
 
 class Reload(ConfinedTest):

@@ -230,6 +230,27 @@ write_in_one_folder(void)
 	return errno == EACCES ? 0 : 9;
 }
 
+/* The system calls of Landlock are refused, as by the filter of a container that does not list them. */
+static int
+begin_where_it_is_refused(void)
+{
+	static const struct sandbox_call calls[] = { { .number = SYS_exit_group } };
+
+	if (sandbox_system_calls(calls, 1) < 0)
+		return 1;
+	return sandbox_files_begin(false) == -EPERM ? 0 : 2;
+}
+
+static void
+what_is_refused_is_not_what_the_kernel_lacks(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(begin_where_it_is_refused), 0);
+	assert_string_equal(sandbox_lacks(-EOPNOTSUPP), "this kernel has no Landlock");
+	assert_string_equal(sandbox_lacks(-EPERM), "Landlock is refused here, as the seccomp profile of a container may do");
+	assert_null(sandbox_lacks(-EACCES));
+}
+
 static void
 touch(const char *path)
 {
@@ -331,6 +352,7 @@ main(void)
 		cmocka_unit_test(what_libraries_can_do_without_is_missing),
 		cmocka_unit_test(too_many_are_refused),
 		cmocka_unit_test(no_other_file_is_opened),
+		cmocka_unit_test(what_is_refused_is_not_what_the_kernel_lacks),
 		cmocka_unit_test(files_are_allowed_by_what_may_be_done),
 		cmocka_unit_test(one_port_is_listened_at),
 		cmocka_unit_test(a_folder_that_is_missing_is_an_error),
