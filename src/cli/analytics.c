@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,11 @@
  */
 static const char *const beside[] = { ".", "../libexec/sluice", "../libexec/sluice/bin",
 	"../analytics", "../analytics/base/bin" };
+
+enum {
+	REPORTER_FD = 3,		/* where the reporter's pipe is moved */
+	RUN_ID_SIZE = 128,
+};
 
 /* Environment variable of the program: the command as its user typed it, for its help and its errors. */
 static const char typed_variable[] = "SLUICE_COMMAND";
@@ -100,23 +106,41 @@ analytics_print_missing(const char *who, const char *program)
 	spell_line(stderr, "%s/libexec/sluice/bin/pip install ./analytics\n", own);
 }
 
+/* Closes all files but stderr and fd, and ignores all signals: what comes before the run is over is not for it. */
+static int
+wait_aside(int fd)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_NAME, "run-report");
+	for (int signo = 1; signo < NSIG; signo++)
+		signal(signo, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return -1;
+	if (fd != REPORTER_FD && dup3(fd, REPORTER_FD, O_CLOEXEC) < 0)
+		return -1;
+	return close_range(REPORTER_FD + 1, ~0u, 0);
+}
+
 /*
- * In the child: restores what was changed in this process because of COMMAND, and becomes the user that COMMAND
- * ran as.
+ * In the child: waits for the id of a run that is over, restores what was changed in this process because of COMMAND,
+ * and becomes the user that COMMAND ran as. Without an id there is no report.
  */
 static _Noreturn void
-become_tune(
-    const struct analytics_report *o, const struct command_inherited *in, const struct persona *p)
+be_reporter(const struct analytics_report *o, const struct command_inherited *in, const struct persona *p, int fd)
 {
+	char run_id[RUN_ID_SIZE] = "";
 	char *const argv[] = { (char *)o->tune, (char *)"--lake", (char *)o->lake,
 		(char *)"--format", (char *)"html", (char *)"--output", (char *)o->file,
-		(char *)"--", (char *)o->run_id, NULL };
-	int null = open("/dev/null", O_RDWR);
+		(char *)"--", run_id, NULL };
 
-	if (null >= 0) {
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
-	}
+	if (wait_aside(fd) < 0)
+		_exit(126);
+	if (read(REPORTER_FD, run_id, sizeof(run_id) - 1) <= 0)
+		_exit(0);
 	if (command_become(in, p) == 0)
 		execv(o->tune, argv);
 	_exit(126);
@@ -142,12 +166,39 @@ wait_for(pid_t pid, const sigset_t *set)
 }
 
 int
-analytics_write_report(const struct analytics_report *o, const struct command_inherited *inherited)
+analytics_report_begin(struct analytics_report *o, const struct command_inherited *inherited)
 {
-	struct persona persona;
+	struct persona persona = { 0 };
+	sigset_t all, before;
+	int fds[2], r;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	r = persona_init(&persona, o->as_root);
+	if (r == 0) {
+		sigfillset(&all);
+		sigprocmask(SIG_SETMASK, &all, &before);	/* until it ignores them */
+		o->pid = fork();
+		if (o->pid == 0)
+			be_reporter(o, inherited, &persona, fds[0]);
+		r = o->pid < 0 ? -errno : 0;
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	}
+	persona_done(&persona);
+	close(fds[0]);
+	o->fd = fds[1];
+	if (r < 0) {
+		close(fds[1]);
+		o->pid = 0;
+	}
+	return r;
+}
+
+int
+analytics_report_write(struct analytics_report *o, const char *run_id)
+{
 	sigset_t set, before;
-	int status = -1;
-	pid_t pid = -1;
+	int status;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
@@ -155,19 +206,15 @@ analytics_write_report(const struct analytics_report *o, const struct command_in
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGQUIT);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	if (persona_init(&persona, o->as_root) == 0) {
-		fflush(NULL);
-		pid = fork();
-		if (pid == 0)
-			become_tune(o, inherited, &persona);
-		if (pid > 0)
-			status = wait_for(pid, &set);
-	}
-	persona_done(&persona);
+	/* Shorter than PIPE_BUF, so that it is read whole. Of a reporter that is dead, the status is the error. */
+	(void)!write(o->fd, run_id, strlen(run_id));
+	close(o->fd);
+	status = wait_for(o->pid, &set);
+	o->pid = 0;
 	sigprocmask(SIG_SETMASK, &before, NULL);
 
-	if (pid < 0 || status == -1)
-		spell_line(stderr, "sluice run: no report %s: cannot start %s: %s\n", o->file, o->tune,
+	if (status == -1)
+		spell_line(stderr, "sluice run: no report %s: cannot wait for %s: %s\n", o->file, o->tune,
 		    strerror(errno));
 	else if (WIFSIGNALED(status))
 		spell_line(stderr, "sluice run: no report %s: signal %d ended %s\n", o->file,
@@ -178,6 +225,17 @@ analytics_write_report(const struct analytics_report *o, const struct command_in
 		    "run\n",
 		    o->file, o->tune, WEXITSTATUS(status), o->lake);
 	return status == 0 ? 0 : -1;
+}
+
+void
+analytics_report_abandon(struct analytics_report *o)
+{
+	if (o->pid == 0)
+		return;
+	close(o->fd);
+	while (waitpid(o->pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	o->pid = 0;
 }
 
 static int

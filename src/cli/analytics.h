@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct command_inherited;
 
@@ -20,16 +21,23 @@ void analytics_print_missing(const char *who, const char *program);
 struct analytics_report {
 	const char *tune; /* path that analytics_find() returned */
 	const char *lake;
-	const char *run_id;
 	const char *file; /* file of the page */
 	bool as_root;	  /* stay root instead of becoming sudo's user */
+	pid_t pid;	  /* of the reporter; 0: there is none */
+	int fd;		  /* a pipe to it, with pid */
 };
 
 /*
- * Writes the page of a run that is complete in the lake, as the user that COMMAND ran as, and waits for it;
+ * Forks the reporter: a process that waits until the run is over, and then becomes sluice-tune, which this process can
+ * no longer execute by then. It has no file of this process, and ends with it. 0 or a negative errno.
+ */
+int analytics_report_begin(struct analytics_report *o, const struct command_inherited *inherited);
+/*
+ * Has the page of a run written that is complete in the lake, as the user that COMMAND ran as, and waits for it;
  * passes on TERM, HUP and QUIT that arrive in the meantime. Returns 0; -1 after an error on stderr.
  */
-int analytics_write_report(
-    const struct analytics_report *o, const struct command_inherited *inherited);
+int analytics_report_write(struct analytics_report *o, const char *run_id);
+/* Ends a reporter that has nothing to write. One that was not begun is fine. */
+void analytics_report_abandon(struct analytics_report *o);
 
 #endif

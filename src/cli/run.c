@@ -70,6 +70,7 @@ struct run {
 	struct command *command;
 	struct event *on_second;
 	FILE *json;			/* NULL: no JSON */
+	struct analytics_report report;
 	char *run_id;			/* owned; of the report, which is written after the agent is freed */
 	const struct run_options *options;
 	int host_agent;			/* connection to an agent of this host; -1: none */
@@ -531,15 +532,26 @@ run_command(struct run *r, const struct run_options *o, const struct command_inh
 	return -1;
 }
 
+/* Starts the process that will write the report. 0 or a negative errno, printed. */
+static int
+begin_report(struct run *r, const struct run_options *o, const struct command_inherited *inherited)
+{
+	int error = 0;
+
+	r->report = (struct analytics_report){ .tune = o->tune, .lake = o->agent.lake, .file = o->report,
+		.as_root = o->as_root };
+	if (o->report != NULL)
+		error = analytics_report_begin(&r->report, inherited);
+	if (error < 0)
+		fprintf(stderr, "sluice run: cannot start a process that writes the report: %s\n", strerror(-error));
+	return error;
+}
+
 /* Writes the report after the lake is closed. The exit status is COMMAND's even if this fails. */
 static void
-write_report(const struct run *r, const struct run_options *o,
-    const struct command_inherited *inherited)
+write_report(struct run *r, const struct run_options *o)
 {
-	struct analytics_report report = { .tune = o->tune, .lake = o->agent.lake, .run_id = r->run_id,
-		.file = o->report, .as_root = o->as_root };
-
-	if (analytics_write_report(&report, inherited) == 0 && !o->is_quiet)
+	if (analytics_report_write(&r->report, r->run_id) == 0 && !o->is_quiet)
 		spell_line(stderr, "report %s\n", o->report);
 }
 
@@ -608,7 +620,7 @@ cli_run(int argc, char **argv)
 		goto close;
 	}
 	status = EXIT_OWN_FAILURE;
-	if (start_nursery(&o, &r.nursery) < 0)
+	if (start_nursery(&o, &r.nursery) < 0 || begin_report(&r, &o, &inherited) < 0)
 		goto out;
 	o.agent.agent.nursery = r.nursery;
 	if (agent_open_run(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
@@ -644,7 +656,8 @@ out:
 		spell_line(stderr, "sluice run: the lake %s is not complete\n", o.agent.lake);
 	nursery_stop(r.nursery);
 	if (r.run_id != NULL)
-		write_report(&r, &o, &inherited);
+		write_report(&r, &o);
+	analytics_report_abandon(&r.report);
 	if (status < 0)
 		command_exit(r.command, r.wait_status);
 	free(r.run_id);

@@ -159,16 +159,16 @@ finds_what_lies_beside_this_program(void **state)
 static int
 report(const char *tune, bool as_root)
 {
-	const struct analytics_report o = { .tune = tune,
+	struct analytics_report o = { .tune = tune,
 		.lake = "-the lake",
-		.run_id = "--run",
 		.file = at("page.html"),
 		.as_root = as_root };
 	struct command_inherited inherited = { 0 };
 
 	sigprocmask(SIG_SETMASK, NULL, &inherited.mask);
 	sigemptyset(&inherited.ignored);
-	return analytics_write_report(&o, &inherited);
+	assert_int_equal(0, analytics_report_begin(&o, &inherited));
+	return analytics_report_write(&o, "--run");
 }
 
 static void
@@ -183,6 +183,38 @@ names_lake_run_and_file(void **state)
 	snprintf(expected, sizeof(expected),
 	    "--lake\n-the lake\n--format\nhtml\n--output\n%s\n--\n--run\n", at("page.html"));
 	assert_string_equal(expected, said);
+}
+
+static void
+nothing_is_run_without_a_run(void **state)
+{
+	struct command_inherited inherited = { 0 };
+	struct analytics_report o = { .tune = at("tune"), .lake = "lake", .file = at("none.html"), .as_root = true };
+
+	(void)state;
+	script(at("tune"), "echo >\"$6\"", 0755);
+	analytics_report_abandon(&o);
+	assert_int_equal(0, analytics_report_begin(&o, &inherited));
+	assert_int_equal(0, kill(o.pid, 0));
+	analytics_report_abandon(&o);
+	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG));
+	assert_int_equal(-1, access(at("none.html"), F_OK));
+}
+
+/* What comes before the run is over is for the run. */
+static void
+it_takes_no_signal_before(void **state)
+{
+	struct command_inherited inherited = { 0 };
+	struct analytics_report o = { .tune = at("tune"), .lake = "lake", .file = at("page.html"), .as_root = true };
+
+	(void)state;
+	script(at("tune"), "echo done >\"$6\"", 0755);
+	assert_int_equal(0, analytics_report_begin(&o, &inherited));
+	kill(o.pid, SIGINT);
+	kill(o.pid, SIGTERM);
+	kill(o.pid, SIGHUP);
+	assert_int_equal(0, analytics_report_write(&o, "run"));
 }
 
 static void
@@ -307,6 +339,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 		    finds_what_lies_beside_this_program, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_lake_run_and_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_is_run_without_a_run, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(it_takes_no_signal_before, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_failure_is_reported_and_survived, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_is_sudos_user_who_writes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_is_passed_on, set_up, tear_down),
