@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -308,6 +309,23 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 out:
 	account_done(&a);
 	return r;
+}
+
+bool
+privileges_may_write(const char *folder)
+{
+	cap_t held = cap_get_proc(), none = held != NULL ? cap_dup(held) : NULL;
+	bool may = false;
+
+	if (none != NULL && cap_clear_flag(none, CAP_EFFECTIVE) == 0 && cap_set_proc(none) == 0) {
+		may = faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0;
+		may = cap_set_proc(held) == 0 && may;
+	}
+	if (none != NULL)
+		cap_free(none);
+	if (held != NULL)
+		cap_free(held);
+	return may;
 }
 
 char *

@@ -63,6 +63,12 @@ enum {
  */
 uint64_t privileges_to_keep(void);
 
+/*
+ * Returns whether the mode of a folder, and of those above it, lets this process write there without any capability. It
+ * is to be called while this thread is the only one.
+ */
+bool privileges_may_write(const char *folder);
+
 /* One capability that the agent starts with; for doctor. */
 struct privilege_need {
 	int cap;

@@ -430,13 +430,20 @@ wait_at_gate(const int gate[2])
 		continue;
 }
 
+static void
+await(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+}
+
 /* Forks COMMAND and waits until it has exec'd. Returns 0 or a negative errno. */
 static int
 launch(struct command *c, const struct command_inherited *in, const struct persona *p,
     bool *ret_is_exec)
 {
 	struct itimerval timer, none = { 0 };
-	int fds[2], gate[2], error = 0, saved;
+	int fds[2], gate[2], error = 0, saved, r = 0;
 	ssize_t n;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
@@ -458,19 +465,23 @@ launch(struct command *c, const struct command_inherited *in, const struct perso
 	}
 	close(gate[0]);
 	if (c->options.after_fork != NULL)
-		c->options.after_fork(c->pid, c->options.arg);
+		r = c->options.after_fork(c->pid, c->options.arg);
+	if (c->pid > 0 && r < 0)
+		kill(c->pid, SIGKILL);		/* before the gate opens */
 	close(gate[1]);
 	close(fds[1]);
-	if (c->pid < 0) {
+	if (c->pid < 0 || r < 0) {
 		close(fds[0]);
-		return -saved;
+		if (c->pid < 0)
+			return -saved;
+		await(c->pid);
+		return r;
 	}
 	while ((n = read(fds[0], &error, sizeof(error))) < 0 && errno == EINTR)
 		;
 	close(fds[0]);
 	if (n == (ssize_t)sizeof(error)) {
-		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		await(c->pid);
 		*ret_is_exec = true;
 		return -error;
 	}

@@ -59,10 +59,12 @@ struct command_options {
 	bool as_root;		/* stay root instead of becoming sudo's user */
 	/*
 	 * Called in the parent just before and after the fork, for example to let the kernel side follow the next
-	 * child. pid is -1 if the fork failed. The child execs only once after_fork has returned. NULL is fine.
+	 * child. pid is -1 if the fork failed. The child execs only once after_fork has returned 0; after a negative
+	 * errno it is killed instead, which is a failure of the preparation. What after_fork takes from this process,
+	 * COMMAND still has. NULL is fine.
 	 */
 	void (*before_fork)(void *arg);
-	void (*after_fork)(pid_t pid, void *arg);
+	int (*after_fork)(pid_t pid, void *arg);
 	/*
 	 * Called once COMMAND has ended and was reaped, on the loop, never from within command_start. wait_status is
 	 * that of wait(2). The loop continues until the callee ends it. Calling command_free is fine.

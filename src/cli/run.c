@@ -26,6 +26,7 @@
 #include "cli/command.h"
 #include "cli/host_agent.h"
 #include "cli/persona.h"
+#include "cli/run_confine.h"
 #include "cli/summary.h"
 #include "control/control.h"
 #include "reader/nursery.h"
@@ -77,6 +78,7 @@ struct run {
 	bool is_unrecorded;		/* no events are passed on, which was reported */
 	bool is_live_line_shown;
 	int wait_status;
+	char error[PATH_MAX + 256];	/* why this process cannot be confined; "": it can */
 };
 
 #define VARIABLES_MAX 8
@@ -121,7 +123,7 @@ subscribe(struct run *r, pid_t pid)
 	    "this host\n", error);
 }
 
-static void
+static int
 after_fork(pid_t pid, void *arg)
 {
 	struct run *r = arg;
@@ -129,12 +131,14 @@ after_fork(pid_t pid, void *arg)
 	agent_adopt(r->agent, false);
 	agent_raise_priority();
 	if (pid < 0)
-		return;
+		return 0;
 	if (r->options->agent.is_subscriber)
 		subscribe(r, pid);
 	else
 		r->host_agent = host_agent_announce(r->options->control, pid, agent_run_id(r->agent),
 		    &r->options->agent);
+	/* COMMAND's process has what it needs, and this one no thread yet: the lake's starts on the loop. */
+	return run_confine(r->options->agent.lake, !r->options->agent.is_subscriber, r->error, sizeof(r->error));
 }
 
 static unsigned
@@ -517,6 +521,10 @@ run_command(struct run *r, const struct run_options *o, const struct command_inh
 	int error;
 
 	error = command_start(r->base, inherited, &options, &r->command, &is_exec);
+	if (error < 0 && r->error[0] != '\0') {
+		spell_line(stderr, "sluice run: %s; %s was not started\n", r->error, o->agent.command[0]);
+		return EXIT_OWN_FAILURE;
+	}
 	if (error < 0) {
 		spell_line(stderr, is_exec ? "sluice: %s: %s\n" : "sluice run: cannot start %s: %s\n",
 		    o->agent.command[0], strerror(-error));

@@ -37,6 +37,7 @@ struct seen {
 	unsigned exits;
 	unsigned befores;
 	pid_t after;
+	int after_result;	/* what after_fork() returns */
 	int interrupted;
 	long max_rss;
 };
@@ -47,13 +48,14 @@ before_fork(void *arg)
 	((struct seen *)arg)->befores++;
 }
 
-static void
+static int
 after_fork(pid_t pid, void *arg)
 {
 	struct seen *s = arg;
 
 	REQUIRE(s->befores == 1);
 	s->after = pid;
+	return s->after_result;
 }
 
 static void
@@ -79,15 +81,21 @@ on_interrupt(int signo, void *arg)
 static struct command_inherited inherited;
 
 static int
-start(struct seen *s, const char *const *argv, struct command **ret, bool *is_exec)
+start_with(struct seen *s, int after_result, const char *const *argv, struct command **ret, bool *is_exec)
 {
 	struct command_options options = { .argv = (char *const *)argv, .as_root = true,
 		.before_fork = before_fork, .after_fork = after_fork, .on_exit = on_exit_of_command,
 		.on_interrupt = on_interrupt, .arg = s };
 
 	command_save_inherited(&inherited);
-	*s = (struct seen){ .base = event_base_new() };
+	*s = (struct seen){ .base = event_base_new(), .after_result = after_result };
 	return command_start(s->base, &inherited, &options, ret, is_exec);
+}
+
+static int
+start(struct seen *s, const char *const *argv, struct command **ret, bool *is_exec)
+{
+	return start_with(s, 0, argv, ret, is_exec);
 }
 
 /* Runs one case, which must exit with 0 and print nothing. */
@@ -105,6 +113,28 @@ in_a_process(void (*body)(void))
 	}
 	assert_true(waitpid(pid, &status, 0) == pid);
 	assert_int_equal(status, 0);
+}
+
+static void
+body_refused(void)
+{
+	static const char *const argv[] = { "sh", "-c", "kill -KILL $PPID", NULL };
+	struct command *c = NULL;
+	struct seen s;
+	bool is_exec;
+
+	REQUIRE(start_with(&s, -EXDEV, argv, &c, &is_exec) == -EXDEV);
+	REQUIRE(c == NULL && !is_exec);
+	REQUIRE(s.after > 0 && s.exits == 0);
+	REQUIRE(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	event_base_free(s.base);
+}
+
+static void
+it_does_not_run_where_the_caller_refuses(void **state)
+{
+	(void)state;
+	in_a_process(body_refused);
 }
 
 static void
@@ -341,6 +371,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_exit_is_reported_once),
+		cmocka_unit_test(it_does_not_run_where_the_caller_refuses),
 		cmocka_unit_test(a_failed_exec_leaves_all_as_it_was),
 		cmocka_unit_test(a_signal_for_us_goes_to_it_and_later_to_the_caller),
 		cmocka_unit_test(a_signal_is_passed_on_where_none_can_be_queued),
