@@ -10,6 +10,7 @@ import time
 
 import harness
 from agent import AgentTest
+from test_reader import proc_status
 
 ALICE, BOB = 54323, 54324  # uids of no account
 LOAD = "for i in 1 2 3; do /bin/true; done; (sleep 0.2 & wait); ls / | sort >/dev/null; false"
@@ -88,6 +89,19 @@ class Run(UsersTest):
         process.stdout.readline()
         process.send_signal(signal.SIGUSR1)
         self.assertEqual(9, process.wait(60 * harness.PATIENCE))
+
+    def test_it_is_confined_and_its_command_is_not(self):
+        a = self.agent().start()
+        run = subprocess.Popen(self.command(ALICE, a, "sh", "-c", "echo $$; read x", options=["--quiet"]), cwd=self.home(ALICE), text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: [f.close() for f in (run.stdin, run.stdout, run.stderr)])
+        self.addCleanup(lambda: run.poll() is None and (run.kill(), run.wait()))
+        command = run.stdout.readline().strip()
+        status = {name: [proc_status(pid)[name] for pid in (run.pid, command)] for name in ("CapEff", "NoNewPrivs", "Seccomp")}
+        self.assertEqual({"CapEff": ["0" * 16] * 2, "NoNewPrivs": ["1", "0"], "Seccomp": ["2", "0"]}, status)
+        err = run.communicate("\n", timeout=60 * harness.PATIENCE)[1]
+        self.assertEqual((0, ""), (run.returncode, err))
+        self.assertEqual(1, len(self.ends(self.lake_of(ALICE))))
 
     def test_each_user_has_own_programs_alone(self):
         """Two runs at once; that of the one has nothing of the other, neither programs nor control groups."""

@@ -47,7 +47,7 @@ modprobe fuse
 mount -t fusectl fusectl /sys/fs/fuse/connections
 OWN_HOST=1 PATIENCE=4 check test_reader.py
 PATIENCE=4 check test_agent_confined.py
-PATIENCE=4 check test_run_confined.py
+PATIENCE=4 check test_run_confined.py Processes.test_command_has_what_it_had Injected
 
 # An emulated exit takes milliseconds: where no process waits for a child, its own figure is that much short.
 slow=(--tolerance-ms 50)
