@@ -22,6 +22,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -295,6 +296,32 @@ ids_of_accounts_are_found(void **state)
 	assert_non_null(strstr(error, "there is no account 'no-such-account'"));
 }
 
+/* Of root, too, who may write in both. */
+static void
+a_folder_is_judged_by_its_mode_alone(void **state)
+{
+	char folder[] = "/tmp/sluice-test-privileges-XXXXXX", below[sizeof(folder) + 6];
+	uint64_t before, after;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(below, sizeof(below), "%s/below", folder);
+	assert_int_equal(mkdir(below, 0700), 0);
+	assert_int_equal(privileges_held(CAP_EFFECTIVE, &before), 0);
+	assert_true(privileges_may_write(below));
+	assert_int_equal(chmod(below, 0500), 0);
+	assert_false(privileges_may_write(below));
+	assert_int_equal(chmod(below, 0700), 0);
+	assert_int_equal(chmod(folder, 0600), 0);
+	assert_false(privileges_may_write(below));
+	assert_int_equal(chmod(folder, 0700), 0);
+	assert_false(privileges_may_write("/nonexistent"));
+	assert_int_equal(privileges_held(CAP_EFFECTIVE, &after), 0);
+	assert_int_equal(after, before);
+	assert_int_equal(rmdir(below), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int
 main(void)
 {
@@ -307,6 +334,7 @@ main(void)
 		cmocka_unit_test(with_threads_it_is_refused),
 		cmocka_unit_test(what_is_needed_is_reported_with_what_is_here),
 		cmocka_unit_test(ids_of_accounts_are_found),
+		cmocka_unit_test(a_folder_is_judged_by_its_mode_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
