@@ -11,25 +11,14 @@
  * Users of the system have no share, nor has what belongs to no user: for them the oldest gives way (room.c). So it
  * does for a user who has little in the spool, however little is free: else those who have no share could have all
  * others refused.
- *
- * Segments do not say whose their records are. With one that is removed goes the same part of what each user has.
  */
 #include "model/losses.h"
-#include "model/ruleset.h"
 #include "spool/state.h"
 
 #define SCARCE_SHARE 8		/* part of the segments' limit */
 #define SCARCE_FOR_ENDS_SHARE 16
 #define LITTLE_SHARE 64		/* which a user may always have */
 #define SMALL_STATE_SHARE 32
-
-static struct spool_user *
-user_of(struct spool *s, const struct encoded_record *r)
-{
-	if (!r->user.known || r->user.value <= SYSTEM_UID_MAX)
-		return NULL;
-	return &s->users[r->user.value % SPOOL_USERS];
-}
 
 /* Returns what the segments may take: those for which the files have no room are kept in memory. */
 static uint64_t
@@ -82,22 +71,22 @@ spool_share_takes_state(const struct spool *s)
 }
 
 bool
-spool_share_is_over(struct spool *s, const struct encoded_record *r)
+spool_share_is_over(const struct spool *s, const struct encoded_record *r)
 {
-	const struct spool_user *u = user_of(s, r);
+	const int i = user_bytes_index(&r->user);
 	const uint64_t limit = limit_of(s);
 	uint64_t free;
 
-	if (u == NULL || u->bytes <= limit / LITTLE_SHARE)
+	if (i < 0 || s->shares.of[i] <= limit / LITTLE_SHARE)
 		return false;
 	free = free_of(s);
-	return free < limit / (r->is_end ? SCARCE_FOR_ENDS_SHARE : SCARCE_SHARE) && u->bytes > free;
+	return free < limit / (r->is_end ? SCARCE_FOR_ENDS_SHARE : SCARCE_SHARE) && s->shares.of[i] > free;
 }
 
 void
 spool_share_refuse(struct spool *s, const struct encoded_record *r)
 {
-	struct spool_user *u = user_of(s, r);
+	struct spool_user *u = &s->users[user_bytes_index(&r->user)];
 
 	u->uid = r->user.value;
 	u->lost++;
@@ -107,25 +96,16 @@ spool_share_refuse(struct spool *s, const struct encoded_record *r)
 void
 spool_share_take(struct spool *s, const struct encoded_record *r, uint64_t bytes)
 {
-	struct spool_user *u = user_of(s, r);
+	const int i = user_bytes_index(&r->user);
 
-	if (u != NULL)
-		u->bytes += bytes;
+	if (i >= 0)
+		s->shares.of[i] += bytes;
 }
 
 void
 spool_share_give_back(struct spool *s, uint64_t bytes)
 {
-	const uint64_t taken = taken_of(s);
-	const double part = bytes < taken ? (double)bytes / (double)taken : 1;
-
-	/* Rounded up, so that nothing is left of what a user has once had. */
-	for (size_t i = 0; i < SPOOL_USERS; i++) {
-		struct spool_user *u = &s->users[i];
-		const uint64_t less = (uint64_t)(part * (double)u->bytes) + 1;
-
-		u->bytes -= less < u->bytes ? less : u->bytes;
-	}
+	user_bytes_shrink(&s->shares, bytes, taken_of(s));
 }
 
 size_t
@@ -133,7 +113,7 @@ spool_user_losses(const struct spool *s, struct user_loss ret[USER_LOSSES])
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < SPOOL_USERS; i++)
+	for (size_t i = 0; i < USERS_APART; i++)
 		n = user_losses_add(ret, n, &(struct user_loss){ .uid = s->users[i].uid, .lost = s->users[i].lost });
 	return n;
 }

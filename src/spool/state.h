@@ -35,6 +35,7 @@
 
 #include "base/bytes.h"
 #include "base/space.h"
+#include "model/user_bytes.h"
 #include "spool/format.h"
 #include "spool/spool.h"
 
@@ -220,11 +221,8 @@ struct spool_text {
 	char		 text[];
 };
 
-#define SPOOL_USERS 4096	/* users whose ids are equal modulo this have one share together */
-
 struct spool_user {
 	uint64_t	 uid;			/* of the last record of which something was lost */
-	uint64_t	 bytes;			/* of its records in the segments and batches */
 	uint64_t	 lost;			/* records */
 };
 
@@ -324,7 +322,8 @@ struct spool {
 	void		(*on_synced)(void *arg);	/* the caller's; NULL: none */
 	void		*on_synced_arg;
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
-	struct spool_user users[SPOOL_USERS];
+	struct user_bytes shares;		/* in the segments and batches */
+	struct spool_user users[USERS_APART];
 	bool		 is_log_cut;		/* entries are not taken, up to the next checkpoint; see share.c */
 	bool		 is_lacking_by_cut;	/* is_lacking is over with it */
 };
@@ -508,7 +507,7 @@ int spool_sync_all(struct spool *s);
 /* share.c */
 
 /* Returns whether a record's user has its share, so that it is not to be put. */
-bool spool_share_is_over(struct spool *s, const struct encoded_record *r);
+bool spool_share_is_over(const struct spool *s, const struct encoded_record *r);
 /* Counts a record of a user that is not put for that. */
 void spool_share_refuse(struct spool *s, const struct encoded_record *r);
 /* Returns whether the whole state is to be put, although entries of the log are not: it makes room, or has it. */

@@ -200,10 +200,10 @@ nothing_is_left_of_what_a_user_once_had(void **state)
 	(void)state;
 	begin();
 	put(TOPIC_PROGRAM, HEAVY, true);
-	assert_true(k.spool->users[HEAVY].bytes > LEN);
-	for (int i = 0; i < 100 * (int)(MAX_BYTES / LEN) && k.spool->users[HEAVY].bytes > 0; i++)
+	assert_true(k.spool->shares.of[HEAVY] > LEN);
+	for (int i = 0; i < 100 * (int)(MAX_BYTES / LEN) && k.spool->shares.of[HEAVY] > 0; i++)
 		put(TOPIC_PROGRAM, SYSTEM, true);
-	assert_int_equal(k.spool->users[HEAVY].bytes, 0);
+	assert_int_equal(k.spool->shares.of[HEAVY], 0);
 }
 
 /* Else the segment of the last one never gives way, and the spool becomes a quarter larger than it may. */
@@ -372,7 +372,7 @@ a_batch_that_is_dropped_gives_its_bytes_back(void **state)
 	kit_put_entry(&k, 100);
 	kit_commit(&k);
 	assert_int_equal(dropped(TOPIC_PROGRAM, SPOOL_DROP_MEMORY), 200);
-	assert_in_range(k.spool->users[HEAVY].bytes, 0, 2 * LEN);
+	assert_in_range(k.spool->shares.of[HEAVY], 0, 2 * LEN);
 	assert_true(spool_is_log_lost(k.spool));
 }
 
