@@ -154,7 +154,7 @@ spool_entry_pack(uint8_t *to, const struct spool_entry *e)
 	to[5] = e->topic;
 	le_put16(to + 6, (uint16_t)e->key_len);
 	le_put32(to + 8, (uint32_t)e->data_len);
-	le_put32(to + 12, 0);
+	le_put32(to + 12, e->uid);
 	le_put64(to + 16, e->seq);
 	le_put64(to + 24, (uint64_t)e->time_us);
 	if (e->key_len > 0)
@@ -185,6 +185,7 @@ spool_entry_unpack(const uint8_t *from, size_t len, struct spool_entry *ret)
 	ret->topic = from[5];
 	ret->key_len = le_get16(from + 6);
 	ret->data_len = le_get32(from + 8);
+	ret->uid = le_get32(from + 12);
 	ret->seq = le_get64(from + 16);
 	ret->time_us = (int64_t)le_get64(from + 24);
 	ret->key = (const char *)from + SPOOL_ENTRY_HEAD;

@@ -19,7 +19,7 @@
  *			48 u64 ring offset	56 u32 ring id	60 char boot id[36]
  *			96 n times: u64 next seq, u32 records, u32 0
  *	entry		 0 u32 CRC of the rest	 4 u8 kind	 5 u8 topic, an index into the segment's
- *			 6 u16 length of the key	 8 u32 length of the data	12 u32 0
+ *			 6 u16 length of the key	 8 u32 length of the data	12 u32 uid
  *			16 u64 seq	24 i64 time in microseconds
  *			32 key, NUL, data
  *
@@ -99,6 +99,7 @@ struct spool_batch_head {
 struct spool_entry {
 	enum spool_entry_kind kind;
 	uint8_t topic;			/* an index into the segment's table */
+	uint32_t uid;			/* whose record it is; 0: root's, or no user's */
 	uint64_t seq;
 	int64_t time_us;
 	const char *key;

@@ -70,7 +70,8 @@ add_record(struct spool *s, const struct encoded_record *r)
 {
 	struct spool_queue_state *q = &s->queues[spool_queue_of(r->topic)];
 	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = (uint8_t)r->topic, .seq = r->seq,
-	    .time_us = r->time_us, .key = r->key, .key_len = strlen(r->key), .data = r->data, .data_len = r->len };
+	    .time_us = r->time_us, .key = r->key, .key_len = strlen(r->key), .data = r->data, .data_len = r->len,
+	    .uid = r->user.known ? (uint32_t)r->user.value : 0 };
 	uint8_t *to;
 
 	if (e.key_len > UINT16_MAX || r->len > SPOOL_RECORD_MAX ||

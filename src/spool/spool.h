@@ -82,6 +82,7 @@ struct spool_record {
 	uint64_t schema;		/* fingerprint of the schema it was encoded with */
 	uint64_t seq;
 	int64_t time_us;
+	struct opt_u64 user;		/* whose record it is; unknown: root's, or no user's */
 	const char *key;		/* "<host_id>:<run_id>", NUL-terminated */
 	const void *data;		/* Avro binary, without framing */
 	size_t len;

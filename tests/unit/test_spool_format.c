@@ -253,7 +253,8 @@ counts_that_cannot_be_are_refused(void **state)
 static void
 an_entry_is_as_described(void **state)
 {
-	const struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = 3, .seq = 0x1122334455667788,
+	const struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = 3, .uid = 0xfedcba98,
+		.seq = 0x1122334455667788,
 		.time_us = -5, .key = "a:key", .key_len = 5, .data = (const uint8_t *)"data", .data_len = 4 };
 	const struct spool_entry entry = { .kind = SPOOL_ENTRY_WAL };
 	uint8_t to[64], want[42] = { 0 };
@@ -267,6 +268,7 @@ an_entry_is_as_described(void **state)
 	want[5] = 3;
 	le_put16(want + 6, 5);
 	le_put32(want + 8, 4);
+	le_put32(want + 12, 0xfedcba98);
 	le_put64(want + 16, e.seq);
 	le_put64(want + 24, (uint64_t)-5);
 	memcpy(want + 32, "a:key", 6);
@@ -279,6 +281,7 @@ an_entry_is_as_described(void **state)
 	assert_int_equal(spool_entry_unpack(to, 42, &back), 0);
 	assert_int_equal(back.kind, SPOOL_ENTRY_RECORD);
 	assert_int_equal(back.topic, 3);
+	assert_true(back.uid == e.uid);
 	assert_true(back.seq == e.seq);
 	assert_int_equal(back.time_us, -5);
 	assert_string_equal(back.key, "a:key");

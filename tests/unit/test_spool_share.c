@@ -394,6 +394,26 @@ without_room_for_files_memory_is_shared(void **state)
 	assert_in_range(dropped_in_all(SPOOL_DROP_SHARE), 320, 399);
 }
 
+static void
+whose_a_record_is_comes_back_with_it(void **state)
+{
+	struct spool_record r;
+
+	(void)state;
+	begin();
+	put(TOPIC_PROGRAM, HEAVY, true);
+	put(TOPIC_PROGRAM, SYSTEM, true);
+	kit_batch(&k, TOPIC_HOST, 1);
+	kit_reopen(&k);
+	assert_true(spool_next(k.spool, &r));
+	assert_true(r.user.known);
+	assert_int_equal(r.user.value, HEAVY);
+	for (int i = 0; i < 2; i++) {
+		assert_true(spool_next(k.spool, &r));
+		assert_false(r.user.known);
+	}
+}
+
 int
 main(void)
 {
@@ -411,6 +431,7 @@ main(void)
 		T(what_the_log_lacks_twice_ends_once_the_state_is_put),
 		T(a_batch_that_is_dropped_gives_its_bytes_back),
 		T(without_room_for_files_memory_is_shared),
+		T(whose_a_record_is_comes_back_with_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
