@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * file_output: the file lake as an output, for a daemon without Kafka.
  *
- * The writer reports how many records of a topic are on the disk, in the order of put: their ids wait here in the same
- * order.
+ * The writer reports how many records of a series of files are on the disk, in the order of put: their ids wait here in
+ * the same order.
  */
 #include "base/clock.h"
 #include "base/format.h"
@@ -23,7 +23,7 @@
 #define CLOSE_MS 5000
 #define OPEN_MS 1000		/* the start waits so long; then the disk of a lake that is not open counts as hung */
 
-/* Ids of a topic's records that the writer has: n from ids[first] on. */
+/* Ids of a series' records that the writer has: n from ids[first] on. */
 struct queue {
 	uint64_t	*ids;		/* owned */
 	size_t		 cap;
@@ -53,7 +53,7 @@ struct file_output {
 	bool			 has_failed;	/* and none since */
 	uint64_t		 hangs_since_ns;	/* of the call that is shown to hang; 0: none */
 	bool			 is_waiting;	/* put returned -EAGAIN */
-	struct queue		 queues[TOPIC_COUNT];
+	struct queue		 queues[LAKE_SERIES];
 };
 
 /* Says why the lake cannot be written. */
@@ -128,10 +128,11 @@ update(struct file_output *f)
 }
 
 static void
-on_synced(enum topic topic, uint64_t records, void *arg)
+on_synced(unsigned series, uint64_t records, void *arg)
 {
 	struct file_output *f = arg;
-	struct queue *q = &f->queues[topic];
+	struct queue *q = &f->queues[series];
+	const enum topic topic = series % TOPIC_COUNT;
 
 	f->status.delivered += records;
 	f->status.in_flight -= records;
@@ -140,10 +141,11 @@ on_synced(enum topic topic, uint64_t records, void *arg)
 }
 
 static void
-on_given_back(enum topic topic, uint64_t records, void *arg)
+on_given_back(unsigned series, uint64_t records, void *arg)
 {
 	struct file_output *f = arg;
-	struct queue *q = &f->queues[topic];
+	struct queue *q = &f->queues[series];
+	const enum topic topic = series % TOPIC_COUNT;
 
 	update(f);	/* the error may be as new as the news */
 	f->status.in_flight -= records;
@@ -168,7 +170,7 @@ report(struct file_output *f)
 {
 	update(f);
 	lake_writer_report(f->writer);
-	for (int t = 0; t < TOPIC_COUNT; t++) {
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
 		if (f->queues[t].n == 0)
 			f->queues[t].first = 0;
 	}
@@ -234,7 +236,9 @@ static int
 on_put(struct output *o, const struct spool_record *r, const char **reason)
 {
 	struct file_output *f = (struct file_output *)o;
-	struct queue *q = &f->queues[r->topic];
+	struct encoded_record record = { .topic = r->topic, .time_us = r->time_us, .seq = r->seq, .key = r->key,
+		.data = r->data, .len = r->len, .user = r->user, .is_over = lake_writer_is_over(f->writer, &r->user) };
+	struct queue *q = &f->queues[lake_series(&record)];
 	int error;
 
 	error = use_schema(f, r);
@@ -245,8 +249,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	if (error == 0)
 		error = reserve(q);
 	if (error == 0)
-		error = lake_writer_put(f->writer,
-		    &(struct encoded_record){ r->topic, r->time_us, r->seq, r->key, r->data, r->len });
+		error = lake_writer_put(f->writer, &record);
 	if (error == 0) {
 		q->ids[q->first + q->n++] = r->id;
 		f->status.in_flight++;
@@ -316,7 +319,7 @@ on_close(struct output *o)
 		event_free(f->report);
 	/* It reports the last blocks too, or the next agent would write them again. */
 	lake_writer_close(f->writer, f->hangs_since_ns != 0 ? 0 : CLOSE_MS);
-	for (int t = 0; t < TOPIC_COUNT; t++)
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
 		free(f->queues[t].ids);
 	free(f->lake);
 	free(f->hint);

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * appender: appends records to the lake's open files, one for each topic, syncs them, and gives them their final names.
+ * appender: appends records to the lake's open files, syncs them, and gives them their final names.
  *
- * Each topic has a state of its own: records are collected in its block, whole blocks are written to its file.
+ * Each series has a state of its own: records are collected in its block, whole blocks are written to its file.
  * A block that cannot be written (full disk, folder removed) is kept and tried again after a pause; meanwhile
  * put refuses records that do not fit, so that memory stays bounded and nothing is reordered.
  *
@@ -27,12 +27,14 @@
 #include "lake/folders.h"
 #include "lake/retention.h"
 #include "lake/run_index.h"
+#include "lake/share.h"
 
 #define DEFAULT_ROTATE_BYTES (UINT64_C(128) << 20)
 #define DEFAULT_ROTATE_US (INT64_C(3600) * 1000000)
 #define DEFAULT_RETRY_US INT64_C(1000000)
 #define LATE_US (INT64_C(3600) * 1000000)	/* a record up to this late stays in the newer day's file */
-#define ALL_TOPICS ((1u << TOPIC_COUNT) - 1)
+#define SHARES_US INT64_C(60000000)		/* between two writes of the users' shares */
+#define ALL_SERIES ((1u << LAKE_SERIES) - 1)
 
 enum {
 	BLOCK_BYTES = 64 * 1024,	/* a block is written once it has this many */
@@ -40,8 +42,10 @@ enum {
 	HEAD_BYTES = 64 * 1024,		/* of a new file: its header with the schema, and its folders */
 };
 
-struct topic_state {
+struct series {
+	unsigned	 number;	/* lake_series() */
 	enum topic	 topic;
+	bool		 is_over;	/* of records beyond their users' shares (share.h) */
 	const char	*schema;	/* the caller's, of the records; NULL: the built-in one */
 	int		 fd;		/* open file; -1: none */
 	int		 dir_fd;	/* folder of the open file; -1: none */
@@ -58,6 +62,7 @@ struct topic_state {
 	uint64_t	 block_records;
 	uint64_t	 block_seq;	/* seq of its first record */
 	int64_t		 block_day;
+	struct lake_users block_users;	/* whose the block's records are */
 	struct run_index	 index;	/* of the open file */
 	int		 error;		/* result of the last attempt: a negative errno or 0 */
 	int64_t		 retry_at_us;	/* monotonic; no attempt before while error is set */
@@ -75,47 +80,49 @@ struct lake_appender {
 	struct worker_call	*call;		/* the caller's, or unused */
 	struct worker_call	 unused;
 	struct lake_retention	*retention;	/* owned */
-	struct ocf_packer	*packer;	/* owned, shared by the topics */
+	struct lake_shares	*shares;	/* owned; NULL: there is no limit to share, or the lake is not open */
+	int64_t			 shares_at_us;	/* monotonic: they are not written before */
+	struct ocf_packer	*packer;	/* owned, shared by the series */
 	struct bytes		 packed;	/* block or header that is being written */
 	struct lake_appender_stats	 stats;
-	struct lake_appender_counts	 counts[TOPIC_COUNT];
-	struct topic_state	 topics[TOPIC_COUNT];
+	struct lake_appender_counts	 counts[LAKE_SERIES];
+	struct series		 series[LAKE_SERIES];
 };
 
 /* Records the result of an attempt, and returns r. */
 static int
-record_result(struct lake_appender *s, struct topic_state *ts, int r)
+record_result(struct lake_appender *s, struct series *f, int r)
 {
-	ts->error = r;
+	f->error = r;
 	if (r < 0) {
 		s->stats.last_error = r;
 		s->stats.errors++;
-		ts->retry_at_us = clock_us(CLOCK_MONOTONIC) + s->retry_us;
+		f->retry_at_us = clock_us(CLOCK_MONOTONIC) + s->retry_us;
 	}
 	return r;
 }
 
 static bool
-is_pausing(const struct topic_state *ts)
+is_pausing(const struct series *f)
 {
-	return ts->error < 0 && clock_us(CLOCK_MONOTONIC) < ts->retry_at_us;
+	return f->error < 0 && clock_us(CLOCK_MONOTONIC) < f->retry_at_us;
 }
 
 /* Forgets the open file. Its records that are not synced are lost. */
 static void
-forget_file(struct lake_appender *s, struct topic_state *ts)
+forget_file(struct lake_appender *s, struct series *f)
 {
-	s->counts[ts->topic].lost += ts->unsynced;
-	ts->unsynced = 0;
-	if (ts->fd >= 0)
-		close(ts->fd);
-	if (ts->dir_fd >= 0)
-		close(ts->dir_fd);
-	ts->fd = ts->dir_fd = -1;
-	run_index_end(&ts->index);
-	ts->size = ts->records = ts->synced_size = 0;
-	ts->new_names = 0;
-	ts->opened_us = 0;
+	s->counts[f->number].lost += f->unsynced;
+	f->unsynced = 0;
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->dir_fd >= 0)
+		close(f->dir_fd);
+	f->fd = f->dir_fd = -1;
+	run_index_end(&f->index);
+	f->size = f->records = f->synced_size = 0;
+	f->new_names = 0;
+	f->opened_us = 0;
 }
 
 /*
@@ -149,7 +156,7 @@ create_part(const struct lake_appender *s, int dir_fd, const char *name)
 
 /* Opens a new file whose first record has that seq. */
 static int
-open_file(struct lake_appender *s, struct topic_state *ts, int64_t day, uint64_t seq)
+open_file(struct lake_appender *s, struct series *f, int64_t day, uint64_t seq)
 {
 	const char *schema;
 	size_t len = 0;
@@ -159,42 +166,42 @@ open_file(struct lake_appender *s, struct topic_state *ts, int64_t day, uint64_t
 	if (r < 0)
 		return r;
 	worker_call_begin(s->call, "opening a file");
-	ts->dir_fd = lake_open_folder(s->lake, topic_name(ts->topic), day, s->host_id, &s->owner);
-	if (ts->dir_fd < 0) {
-		r = ts->dir_fd;
+	f->dir_fd = lake_open_folder(s->lake, topic_name(f->topic), day, s->host_id, &s->owner);
+	if (f->dir_fd < 0) {
+		r = f->dir_fd;
 		goto fail;
 	}
 	/* All of them: an attempt that failed before, or an agent that was killed, may have made any. */
-	ts->new_names = s->syncs_folders ? LAKE_LEVELS : 1;
-	r = lake_part_name(ts->dir_fd, s->agent_id, seq, ts->part, sizeof(ts->part));
+	f->new_names = s->syncs_folders ? LAKE_LEVELS : 1;
+	r = lake_part_name(f->dir_fd, s->agent_id, seq, f->is_over, f->part, sizeof(f->part));
 	if (r < 0)
 		goto fail;
-	r = ts->fd = create_part(s, ts->dir_fd, ts->part);
+	r = f->fd = create_part(s, f->dir_fd, f->part);
 	if (r < 0)
 		goto fail;
-	schema = ts->schema;
+	schema = f->schema;
 	if (schema != NULL)
 		len = strlen(schema);
 	else
-		schema = encode_schema(ts->topic, &len);
+		schema = encode_schema(f->topic, &len);
 	s->packed.len = 0;
-	r = schema == NULL ? -ENOENT : ocf_sync_make(ts->sync);
+	r = schema == NULL ? -ENOENT : ocf_sync_make(f->sync);
 	if (r == 0)
-		r = ocf_pack_header(s->packer, schema, len, ts->sync, &s->packed);
+		r = ocf_pack_header(s->packer, schema, len, f->sync, &s->packed);
 	if (r == 0)
-		r = file_write(ts->fd, s->packed.data, s->packed.len, 0);
+		r = file_write(f->fd, s->packed.data, s->packed.len, 0);
 	if (r < 0) {
-		unlinkat(ts->dir_fd, ts->part, 0);
+		unlinkat(f->dir_fd, f->part, 0);
 		goto fail;
 	}
 	worker_call_end(s->call);
-	ts->size = s->packed.len;
-	ts->day = day;
-	run_index_begin(&ts->index, ts->sync, ts->size);
+	f->size = s->packed.len;
+	f->day = day;
+	run_index_begin(&f->index, f->sync, f->size);
 	return 0;
 
 fail:
-	forget_file(s, ts);
+	forget_file(s, f);
 	worker_call_end(s->call);
 	return r;
 }
@@ -204,179 +211,181 @@ fail:
  * of its records were not synced, and a caller that has them may put them again before the next block.
  */
 static int
-check_removed(struct lake_appender *s, struct topic_state *ts)
+check_removed(struct lake_appender *s, struct series *f)
 {
-	bool has_unsynced = ts->unsynced > 0, is_removed;
+	bool has_unsynced = f->unsynced > 0, is_removed;
 	struct stat st;
 
-	if (ts->fd < 0)
+	if (f->fd < 0)
 		return 0;
 	worker_call_begin(s->call, "looking at a file");	/* on a network, that asks the server */
-	is_removed = fstat(ts->fd, &st) == 0 && st.st_nlink == 0;
+	is_removed = fstat(f->fd, &st) == 0 && st.st_nlink == 0;
 	if (is_removed)
-		forget_file(s, ts);
+		forget_file(s, f);
 	worker_call_end(s->call);
-	return is_removed && has_unsynced ? record_result(s, ts, -ENOENT) : 0;
+	return is_removed && has_unsynced ? record_result(s, f, -ENOENT) : 0;
 }
 
 /* Writes the block. 0, also if there is none; or a negative errno with the block kept. */
 static int
-flush(struct lake_appender *s, struct topic_state *ts)
+flush(struct lake_appender *s, struct series *f)
 {
 	int r = 0;
 
-	if (ts->block_records == 0)
+	if (f->block_records == 0)
 		return 0;
-	if (is_pausing(ts))
-		return ts->error;
-	r = check_removed(s, ts);
+	if (is_pausing(f))
+		return f->error;
+	r = check_removed(s, f);
 	if (r < 0)
 		return r;
-	if (ts->fd < 0)
-		r = open_file(s, ts, ts->block_day, ts->block_seq);
+	if (f->fd < 0)
+		r = open_file(s, f, f->block_day, f->block_seq);
 	s->packed.len = 0;
 	if (r == 0)
-		r = ocf_pack_block(s->packer, ts->block.data, ts->block.len, ts->block_records, ts->sync,
+		r = ocf_pack_block(s->packer, f->block.data, f->block.len, f->block_records, f->sync,
 		    &s->packed);
 	if (r == 0)
 		r = lake_retention_make_room(s->retention, s->packed.len);
 	if (r == 0) {
 		worker_call_begin(s->call, "writing");
-		r = file_write(ts->fd, s->packed.data, s->packed.len, ts->size);
+		r = file_write(f->fd, s->packed.data, s->packed.len, f->size);
 		/* If this fails too, the next attempt overwrites from the same offset. */
 		if (r < 0)
-			(void)!ftruncate(ts->fd, (off_t)ts->size);
+			(void)!ftruncate(f->fd, (off_t)f->size);
 		worker_call_end(s->call);
 	}
-	if (record_result(s, ts, r) < 0)
+	if (record_result(s, f, r) < 0)
 		return r;
-	ts->size += s->packed.len;
-	ts->records += ts->block_records;
-	ts->unsynced += ts->block_records;
-	s->counts[ts->topic].written += ts->block_records;
+	f->size += s->packed.len;
+	f->records += f->block_records;
+	f->unsynced += f->block_records;
+	s->counts[f->number].written += f->block_records;
+	if (s->shares != NULL && !f->is_over)
+		lake_shares_take(s->shares, &f->block_users, s->packed.len, f->block.len);
 	worker_call_begin(s->call, "writing");
-	run_index_add_block(&ts->index, ts->dir_fd, ts->part, &s->owner, ts->size, ts->block_records);
+	run_index_add_block(&f->index, f->dir_fd, f->part, &s->owner, f->size, f->block_records);
 	worker_call_end(s->call);
-	ts->block_records = 0;
-	ts->block.len = 0;
+	f->block_records = 0;
+	f->block.len = 0;
 	return 0;
 }
 
 static bool
-is_dirty(const struct topic_state *ts)
+is_dirty(const struct series *f)
 {
-	return ts->fd >= 0 && ts->size > ts->synced_size;
+	return f->fd >= 0 && f->size > f->synced_size;
 }
 
 /* Forgets the file under its .part name: readers have its records once it is repaired (repair.h). */
 static void
-leave_file(struct lake_appender *s, struct topic_state *ts)
+leave_file(struct lake_appender *s, struct series *f)
 {
 	s->stats.left++;
-	forget_file(s, ts);
+	forget_file(s, f);
 }
 
 /* Cuts what may not be on the disk off the file, and leaves the rest. */
 static void
-cut_off(struct lake_appender *s, struct topic_state *ts)
+cut_off(struct lake_appender *s, struct series *f)
 {
-	if (ts->synced_size == 0)
-		unlinkat(ts->dir_fd, ts->part, 0);
+	if (f->synced_size == 0)
+		unlinkat(f->dir_fd, f->part, 0);
 	else
-		(void)!ftruncate(ts->fd, (off_t)ts->synced_size);
-	leave_file(s, ts);
+		(void)!ftruncate(f->fd, (off_t)f->synced_size);
+	leave_file(s, f);
 }
 
-/* Syncs the contents of the topics' files. 0 or the first negative errno. */
+/* Syncs the contents of their files. 0 or the first negative errno. */
 static int
-sync_contents(struct lake_appender *s, unsigned topics)
+sync_contents(struct lake_appender *s, unsigned which)
 {
 	unsigned dirty = 0;
 	int first = 0;
 
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		dirty |= (topics & 1u << t) && is_dirty(&s->topics[t]) ? 1u << t : 0;
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
+		dirty |= (which & 1u << t) && is_dirty(&s->series[t]) ? 1u << t : 0;
 	worker_call_begin(s->call, "fdatasync");
 	/* All of them at once: a file system commits its log once then, and not once for each file. */
-	for (int t = 0; t < TOPIC_COUNT && (dirty & (dirty - 1)) != 0; t++) {
+	for (unsigned t = 0; t < LAKE_SERIES && (dirty & (dirty - 1)) != 0; t++) {
 		if (dirty & 1u << t)
-			(void)sync_file_range(s->topics[t].fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+			(void)sync_file_range(s->series[t].fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 	}
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		struct series *f = &s->series[t];
 
-		if (!(dirty & 1u << t) || fdatasync(ts->fd) == 0)
+		if (!(dirty & 1u << t) || fdatasync(f->fd) == 0)
 			continue;
-		first = record_result(s, ts, -errno);
-		cut_off(s, ts);
+		first = record_result(s, f, -errno);
+		cut_off(s, f);
 	}
 	worker_call_end(s->call);
 	return first;
 }
 
-/* Syncs the names that lead to the topics' files, and counts their records as synced. 0 or the first negative errno. */
+/* Syncs the names that lead to their files, and counts their records as synced. 0 or the first negative errno. */
 static int
-sync_names(struct lake_appender *s, unsigned topics)
+sync_names(struct lake_appender *s, unsigned which)
 {
 	int first = 0;
 
 	worker_call_begin(s->call, "fsync of a folder");
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		struct series *f = &s->series[t];
 		int r = 0;
 
-		if (!(topics & 1u << t) || ts->fd < 0)
+		if (!(which & 1u << t) || f->fd < 0)
 			continue;
-		if (ts->new_names > 0)
-			r = lake_sync_folders(ts->dir_fd, ts->new_names);
+		if (f->new_names > 0)
+			r = lake_sync_folders(f->dir_fd, f->new_names);
 		if (r < 0) {
-			first = record_result(s, ts, r);
-			leave_file(s, ts);
+			first = record_result(s, f, r);
+			leave_file(s, f);
 			continue;
 		}
-		s->counts[t].synced += ts->unsynced;
-		ts->unsynced = 0;
-		ts->synced_size = ts->size;
-		ts->new_names = 0;
+		s->counts[t].synced += f->unsynced;
+		f->unsynced = 0;
+		f->synced_size = f->size;
+		f->new_names = 0;
 	}
 	worker_call_end(s->call);
 	return first;
 }
 
 /*
- * Syncs the open files of the topics, and gives the files of `done` their final names: these are among the topics, and
+ * Syncs the open files of `which` series, and gives the files of `done` their final names: these are among them, and
  * their blocks must be written. 0, or the first negative errno of a sync.
  */
 static int
-sync_files(struct lake_appender *s, unsigned topics, unsigned done)
+sync_files(struct lake_appender *s, unsigned which, unsigned done)
 {
 	int removed = 0, first, r;
 
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		struct series *f = &s->series[t];
 
-		if (!(topics & 1u << t))
+		if (!(which & 1u << t))
 			continue;
-		r = check_removed(s, ts);
+		r = check_removed(s, f);
 		removed = r < 0 ? r : removed;
-		if (ts->fd >= 0 && ts->records == 0) {
+		if (f->fd >= 0 && f->records == 0) {
 			if (done & 1u << t) {
 				worker_call_begin(s->call, "removing a file");
-				unlinkat(ts->dir_fd, ts->part, 0);
-				forget_file(s, ts);
+				unlinkat(f->dir_fd, f->part, 0);
+				forget_file(s, f);
 				worker_call_end(s->call);
 			}
-			topics &= ~(1u << t);
+			which &= ~(1u << t);
 		}
 	}
-	first = sync_contents(s, topics);
+	first = sync_contents(s, which);
 	worker_call_begin(s->call, "renaming");
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		struct series *f = &s->series[t];
 
-		if (!(topics & done & 1u << t) || ts->fd < 0)
+		if (!(which & done & 1u << t) || f->fd < 0)
 			continue;
-		r = lake_publish(ts->dir_fd, ts->part);
+		r = lake_publish(f->dir_fd, f->part);
 		/* After a failure the file keeps its .part name. */
 		if (r < 0) {
 			s->stats.left++;
@@ -385,36 +394,36 @@ sync_files(struct lake_appender *s, unsigned topics, unsigned done)
 			continue;
 		}
 		s->stats.files++;
-		lake_retention_add(s->retention, ts->size + ts->index.size);
-		ts->new_names = ts->new_names > 0 ? ts->new_names : 1;
+		lake_retention_add(s->retention, f->size + f->index.size, f->is_over);
+		f->new_names = f->new_names > 0 ? f->new_names : 1;
 	}
 	worker_call_end(s->call);
-	r = sync_names(s, topics);
+	r = sync_names(s, which);
 	worker_call_begin(s->call, "closing a file");
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		if (topics & done & 1u << t)
-			forget_file(s, &s->topics[t]);
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		if (which & done & 1u << t)
+			forget_file(s, &s->series[t]);
 	}
 	worker_call_end(s->call);
 	return first < 0 ? first : r < 0 ? r : removed;
 }
 
-/* Syncs the topic's file and gives it its final name. The block must be written. 0, or a negative errno of the sync. */
+/* Syncs the series' file and gives it its final name. The block must be written. 0, or a negative errno of the sync. */
 static int
-publish(struct lake_appender *s, const struct topic_state *ts)
+publish(struct lake_appender *s, const struct series *f)
 {
-	return sync_files(s, 1u << ts->topic, 1u << ts->topic);
+	return sync_files(s, 1u << f->number, 1u << f->number);
 }
 
 /* Returns the day of the file that a record belongs to: that of its time, unless it is only slightly late. */
 static int64_t
-day_for(const struct topic_state *ts, int64_t time_us)
+day_for(const struct series *f, int64_t time_us)
 {
 	int64_t day = lake_day(time_us);
 
-	if ((ts->fd >= 0 || ts->block_records > 0) && day < ts->day &&
-	    lake_day(time_us + LATE_US) >= ts->day)
-		return ts->day;
+	if ((f->fd >= 0 || f->block_records > 0) && day < f->day &&
+	    lake_day(time_us + LATE_US) >= f->day)
+		return f->day;
 	return day;
 }
 
@@ -422,89 +431,129 @@ int
 lake_appender_put(void *appender, const struct encoded_record *record)
 {
 	struct lake_appender *s = appender;
-	struct topic_state *ts = &s->topics[record->topic];
-	int64_t day = day_for(ts, record->time_us);
+	struct series *f = &s->series[lake_series(record)];
+	int64_t day = day_for(f, record->time_us);
 	int r = 0;
 
 	if (record->len > LAKE_RECORD_MAX)
 		return -EMSGSIZE;
-	if (day != ts->day && (ts->fd >= 0 || ts->block_records > 0)) {
-		r = flush(s, ts);
+	if (day != f->day && (f->fd >= 0 || f->block_records > 0)) {
+		r = flush(s, f);
 		if (r == 0)
-			r = publish(s, ts);
+			r = publish(s, f);
 		if (r < 0)
 			return r;
 	}
 	/* The block is full because an earlier attempt to write it failed. */
-	if (ts->block.len >= BLOCK_BYTES) {
-		r = flush(s, ts);
+	if (f->block.len >= BLOCK_BYTES) {
+		r = flush(s, f);
 		if (r < 0)
 			return r;
 	}
-	if (ts->fd < 0 && ts->block_records == 0) {
-		if (is_pausing(ts))
-			return ts->error;
-		r = record_result(s, ts, open_file(s, ts, day, record->seq));
+	if (f->fd < 0 && f->block_records == 0) {
+		if (is_pausing(f))
+			return f->error;
+		r = record_result(s, f, open_file(s, f, day, record->seq));
 		if (r < 0)
 			return r;
 	}
-	r = bytes_append(&ts->block, record->data, record->len);
+	r = bytes_append(&f->block, record->data, record->len);
 	if (r < 0)
 		return r;
-	if (ts->block_records++ == 0) {
-		ts->block_seq = record->seq;
-		ts->block_day = ts->day;
-		run_index_clear_block(&ts->index);
+	if (f->block_records++ == 0) {
+		f->block_seq = record->seq;
+		f->block_day = f->day;
+		run_index_clear_block(&f->index);
+		lake_users_clear(&f->block_users);
 	}
-	run_index_add_record(&ts->index, record->key);
+	lake_users_add(&f->block_users, &record->user, record->len);
+	run_index_add_record(&f->index, record->key);
 	/* The record is taken even if this attempt fails. */
-	if (ts->block.len >= BLOCK_BYTES && flush(s, ts) == 0 && ts->size >= s->rotate_bytes)
-		(void)publish(s, ts);
+	if (f->block.len >= BLOCK_BYTES && flush(s, f) == 0 && f->size >= s->rotate_bytes)
+		(void)publish(s, f);
 	return 0;
+}
+
+/* Returns the bytes of the open files. */
+static uint64_t
+bytes_of_open(const struct lake_appender *s, bool is_over)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
+		bytes += s->series[t].is_over == is_over ? s->series[t].size + s->series[t].index.size : 0;
+	return bytes;
+}
+
+/* Writes what each user has, once a minute, or at the end. */
+static void
+keep_shares(struct lake_appender *s, bool is_end)
+{
+	const int64_t now_us = clock_us(CLOCK_MONOTONIC);
+
+	if (s->shares == NULL || (!is_end && now_us < s->shares_at_us) ||
+	    lake_retention_stats(s->retention)->is_at_floor)
+		return;
+	s->shares_at_us = now_us + SHARES_US;
+	worker_call_begin(s->call, "writing the shares");
+	lake_shares_write(s->shares, s->lake, s->host_id, &s->owner);
+	worker_call_end(s->call);
+}
+
+void
+lake_appender_over(const struct lake_appender *s, uint64_t over[LAKE_OVER_SIZE])
+{
+	uint64_t capacity = s->shares != NULL ?
+	    lake_retention_capacity(s->retention, bytes_of_open(s, false) + bytes_of_open(s, true)) : 0;
+
+	lake_shares_over(s->shares, capacity, over);
 }
 
 int
 lake_appender_flush(struct lake_appender *s, int64_t now_us)
 {
 	unsigned done = 0;
-	uint64_t open_bytes = 0;
+	uint64_t open_bytes, over_bytes;
 	int first = 0, r;
 
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		struct series *f = &s->series[t];
 
-		r = flush(s, ts);
+		r = flush(s, f);
 		if (first == 0)
 			first = r;
-		if (r < 0 || ts->fd < 0)
+		if (r < 0 || f->fd < 0)
 			continue;
-		if (ts->opened_us == 0 || now_us < ts->opened_us)	/* new, or the clock was set back */
-			ts->opened_us = now_us;
-		if (ts->size >= s->rotate_bytes || now_us - ts->opened_us >= s->rotate_us)
+		if (f->opened_us == 0 || now_us < f->opened_us)	/* new, or the clock was set back */
+			f->opened_us = now_us;
+		if (f->size >= s->rotate_bytes || now_us - f->opened_us >= s->rotate_us)
 			done |= 1u << t;
 	}
 	r = done != 0 ? sync_files(s, done, done) : 0;
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		open_bytes += s->topics[t].size + s->topics[t].index.size;
-	lake_retention_tick(s->retention, now_us, open_bytes);
+	open_bytes = bytes_of_open(s, false);
+	over_bytes = bytes_of_open(s, true);
+	lake_retention_tick(s->retention, now_us, open_bytes + over_bytes);
+	if (s->shares != NULL)
+		lake_shares_follow(s->shares, lake_retention_within(s->retention) + open_bytes);
+	keep_shares(s, false);
 	return first < 0 ? first : r;
 }
 
 int
 lake_appender_sync(struct lake_appender *s)
 {
-	return sync_files(s, ALL_TOPICS, 0);
+	return sync_files(s, ALL_SERIES, 0);
 }
 
 void
 lake_appender_end_pause(struct lake_appender *s)
 {
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		s->topics[t].retry_at_us = 0;
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
+		s->series[t].retry_at_us = 0;
 }
 
 int
-lake_appender_close(struct lake_appender *s, struct lake_appender_counts counts[TOPIC_COUNT],
+lake_appender_close(struct lake_appender *s, struct lake_appender_counts counts[LAKE_SERIES],
     struct lake_appender_stats *stats, uint64_t *dropped)
 {
 	uint64_t unwritten = 0;
@@ -513,21 +562,24 @@ lake_appender_close(struct lake_appender *s, struct lake_appender_counts counts[
 	if (s == NULL)
 		return 0;
 	lake_appender_end_pause(s);
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		struct series *f = &s->series[t];
 
-		r = flush(s, ts);
+		r = flush(s, f);
 		if (r < 0)
 			unwritten += lake_appender_discard(s, t);
 		if (first == 0)
 			first = r;
 	}
-	r = sync_files(s, ALL_TOPICS, ALL_TOPICS);
+	r = sync_files(s, ALL_SERIES, ALL_SERIES);
 	if (first == 0)
 		first = r;
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		bytes_done(&s->topics[t].block);
-		run_index_done(&s->topics[t].index);
+	keep_shares(s, true);
+	free(s->shares);
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
+		bytes_done(&s->series[t].block);
+		lake_users_done(&s->series[t].block_users);
+		run_index_done(&s->series[t].index);
 	}
 	if (counts != NULL)
 		memcpy(counts, s->counts, sizeof(s->counts));
@@ -556,15 +608,15 @@ lake_appender_open_files(const struct lake_appender *s)
 {
 	unsigned n = 0;
 
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		n += s->topics[t].fd >= 0;
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
+		n += s->series[t].fd >= 0;
 	return n;
 }
 
 const struct lake_appender_counts *
-lake_appender_counts(const struct lake_appender *s, enum topic topic)
+lake_appender_counts(const struct lake_appender *s, unsigned series)
 {
-	return &s->counts[topic];
+	return &s->counts[series];
 }
 
 const struct lake_retention_stats *
@@ -580,29 +632,29 @@ lake_appender_stats(const struct lake_appender *s)
 }
 
 int
-lake_appender_set_schema(struct lake_appender *s, enum topic topic, const char *text)
+lake_appender_set_schema(struct lake_appender *s, unsigned series, const char *text)
 {
-	struct topic_state *ts = &s->topics[topic];
+	struct series *f = &s->series[series];
 	int r;
 
-	if (ts->schema == text)
+	if (f->schema == text)
 		return 0;
-	r = flush(s, ts);
+	r = flush(s, f);
 	if (r == 0)
-		r = publish(s, ts);	/* a file has one schema */
+		r = publish(s, f);	/* a file has one schema */
 	if (r == 0)
-		ts->schema = text;
+		f->schema = text;
 	return r;
 }
 
 uint64_t
-lake_appender_discard(struct lake_appender *s, enum topic topic)
+lake_appender_discard(struct lake_appender *s, unsigned series)
 {
-	struct topic_state *ts = &s->topics[topic];
-	uint64_t n = ts->block_records;
+	struct series *f = &s->series[series];
+	uint64_t n = f->block_records;
 
-	ts->block_records = 0;
-	ts->block.len = 0;
+	f->block_records = 0;
+	f->block.len = 0;
 	return n;
 }
 
@@ -630,6 +682,13 @@ lake_appender_open(struct lake_appender *s)
 	file_max = lake_retention_file_max(s->retention);
 	if (file_max > 0 && file_max < s->rotate_bytes)
 		s->rotate_bytes = file_max;
+	if (file_max > 0 && s->shares == NULL) {
+		s->shares = calloc(1, sizeof(*s->shares));
+		if (s->shares == NULL)
+			return -ENOMEM;
+		lake_shares_read(s->shares, s->lake, s->host_id);
+		lake_shares_follow(s->shares, lake_retention_within(s->retention));
+	}
 	return 0;
 }
 
@@ -645,8 +704,9 @@ lake_appender_new(const struct lake_appender_options *o, struct lake_appender **
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		s->topics[t] = (struct topic_state){ .topic = t, .fd = -1, .dir_fd = -1 };
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
+		s->series[t] = (struct series){ .number = t, .topic = t % TOPIC_COUNT,
+		    .is_over = t >= TOPIC_COUNT, .fd = -1, .dir_fd = -1 };
 	s->rotate_bytes = o->rotate_bytes != 0 ? o->rotate_bytes : DEFAULT_ROTATE_BYTES;
 	s->rotate_us = o->rotate_us != 0 ? o->rotate_us : DEFAULT_ROTATE_US;
 	s->retry_us = o->retry_us != 0 ? o->retry_us : DEFAULT_RETRY_US;

@@ -1,10 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * appender: appends records to the lake's open files, one for each topic, syncs them, and gives them their final names.
+ * appender: appends records to the lake's open files, syncs them, and gives them their final names.
  * Its functions are private to the lake's writer (writer.h), whose thread makes all calls but lake_appender_new(): each
  * may wait for the disk.
  *
  *	<lake>/<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.avro
+ *	<lake>/<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.over.avro
+ *
+ * Each topic has two series of files, of which one file each is open: the second for records beyond their users' shares
+ * (share.h).
  *
  * While a file is open its name has a dot in front and .part at the end, so that readers skip it, and its
  * writer holds a write lock (fcntl, of the open file description) on it. It gets its final name once it is
@@ -23,6 +27,7 @@
 #include "base/worker.h"
 #include "codec/ocf.h"
 #include "lake/retention.h"
+#include "lake/share.h"
 #include "model/record.h"
 
 #define LAKE_RECORD_MAX (OCF_BLOCK_MAX / 2)	/* bytes of a record */
@@ -44,7 +49,16 @@ struct lake_appender_options {
 	struct worker_call *call;	/* the caller's: notes each call that may wait for the disk */
 };
 
-/* Records of one topic, since the appender was opened. A record is first written, and then synced or lost. */
+/* The series are numbered: those of records within the shares as their topics. */
+#define LAKE_SERIES (2 * TOPIC_COUNT)
+
+static inline unsigned
+lake_series(const struct encoded_record *r)
+{
+	return (unsigned)r->topic + (r->is_over ? TOPIC_COUNT : 0);
+}
+
+/* Records of one series, since the appender was opened. A record is first written, and then synced or lost. */
 struct lake_appender_counts {
 	uint64_t written;		/* in blocks of a file: they outlive the process */
 	uint64_t synced;		/* on the disk, as the names that lead there: they outlive the host */
@@ -69,7 +83,7 @@ int lake_appender_open(struct lake_appender *a);
  * Writes pending records, syncs and renames all files, and frees a. Fills in the counts, unless NULL, and the number of
  * records that could not be written. 0, or the first negative errno. NULL is fine.
  */
-int lake_appender_close(struct lake_appender *a, struct lake_appender_counts counts[TOPIC_COUNT],
+int lake_appender_close(struct lake_appender *a, struct lake_appender_counts counts[LAKE_SERIES],
     struct lake_appender_stats *stats, uint64_t *dropped);
 /*
  * Takes a copy of one record of at most LAKE_RECORD_MAX bytes, and writes blocks that are full. appender is a struct
@@ -82,23 +96,25 @@ int lake_appender_put(void *appender, const struct encoded_record *r);
  * not be written is kept.
  */
 int lake_appender_flush(struct lake_appender *a, int64_t now_us);
-/* Syncs what is written. 0, or the first negative errno: that topic's records are counted as lost. */
+/* Syncs what is written. 0, or the first negative errno: the records of that series are counted as lost. */
 int lake_appender_sync(struct lake_appender *a);
 /* The next attempt to write is not delayed by the pause after a failed one. */
 void lake_appender_end_pause(struct lake_appender *a);
 /*
- * Sets the schema of the topic's following records, which are written to a new file. text must outlive a; NULL:
+ * Sets the schema of a series' following records, which are written to a new file. text must outlive a; NULL:
  * the built-in schema. 0, or a negative errno with nothing changed.
  */
-int lake_appender_set_schema(struct lake_appender *a, enum topic topic, const char *text);
+int lake_appender_set_schema(struct lake_appender *a, unsigned series, const char *text);
 /* Discards records that were put and are in no written block, and returns their number. */
-uint64_t lake_appender_discard(struct lake_appender *a, enum topic topic);
+uint64_t lake_appender_discard(struct lake_appender *a, unsigned series);
 /* Returns the lake's absolute path, once it is open; valid until the appender is closed. */
 const char *lake_appender_lake(const struct lake_appender *a);
 /* Returns how many files are open. */
 unsigned lake_appender_open_files(const struct lake_appender *a);
-/* Returns the topic's counters; valid until the appender is closed. */
-const struct lake_appender_counts *lake_appender_counts(const struct lake_appender *a, enum topic topic);
+/* Returns the counters of a series; valid until the appender is closed. */
+const struct lake_appender_counts *lake_appender_counts(const struct lake_appender *a, unsigned series);
+/* Notes which users have their shares. */
+void lake_appender_over(const struct lake_appender *a, uint64_t over[LAKE_OVER_SIZE]);
 /* Returns what old files were removed, and the room of the disk; valid until the appender is closed. */
 const struct lake_retention_stats *lake_appender_retention(const struct lake_appender *a);
 /* Returns the counters of files and errors; valid until the appender is closed. */

@@ -17,6 +17,7 @@
 #include "base/text.h"
 
 #define DAY_US INT64_C(86400000000)
+#define OVER ".over"			/* in names of files of records beyond their users' shares */
 
 enum {
 	PUBLISH_TRIES = 1000,
@@ -178,9 +179,19 @@ lake_is_complete(const char *name)
 	if (name[0] == '.' || dash == NULL || dash == name || digits(dash + 1) == 0)
 		return false;
 	end = dash + 1 + digits(dash + 1);
+	if (strncmp(end, OVER, strlen(OVER)) == 0)
+		end += strlen(OVER);
 	if (end[0] == '.' && digits(end + 1) > 0)
 		end += 1 + digits(end + 1);
 	return strcmp(end, ".avro") == 0;
+}
+
+bool
+lake_is_over(const char *name)
+{
+	const char *dash = strrchr(name, '-');
+
+	return dash != NULL && strncmp(dash + 1 + digits(dash + 1), OVER, strlen(OVER)) == 0;
 }
 
 bool
@@ -216,14 +227,15 @@ is_taken(int dir_fd, const char *part)
 }
 
 int
-lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, char *ret, size_t size)
+lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, bool is_over, char *ret, size_t size)
 {
-	int n = snprintf(ret, size, ".%s-%" PRIu64 LAKE_PART_SUFFIX, agent_id, seq);
+	const char *over = is_over ? OVER : "";
+	int n = snprintf(ret, size, ".%s-%" PRIu64 "%s" LAKE_PART_SUFFIX, agent_id, seq, over);
 
 	for (int i = 2; n > 0 && (size_t)n < size && is_taken(dir_fd, ret); i++) {
 		if (i == PUBLISH_TRIES)
 			return -EEXIST;
-		n = snprintf(ret, size, ".%s-%" PRIu64 ".%d" LAKE_PART_SUFFIX, agent_id, seq, i);
+		n = snprintf(ret, size, ".%s-%" PRIu64 "%s.%d" LAKE_PART_SUFFIX, agent_id, seq, over, i);
 	}
 	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
 }

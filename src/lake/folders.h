@@ -39,17 +39,23 @@ bool lake_is_open(int fd);
 /* Returns whether the base name is that of an open file, ".x.avro.part". */
 bool lake_is_part(const char *name);
 
-/* Returns whether the base name is that of a complete file, "<agent_id>-<first seq>.avro" or "….2.avro" and so on. */
+/*
+ * Returns whether the base name is that of a complete file, "<agent_id>-<first seq>.avro" or "….over.avro", and each also
+ * as "….2.avro" and so on.
+ */
 bool lake_is_complete(const char *name);
+/* Returns whether the complete file with that name is one of records beyond their users' shares: "….over.avro". */
+bool lake_is_over(const char *name);
 /* Writes the name of the index beside a complete file, ".x.runs" for "x.avro". False: it is too long. */
 bool lake_index_name(const char *name, char *ret, size_t size);
 
 /*
- * Builds the name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part". If its final
+ * Builds the name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part", or with is_over
+ * ".<agent_id>-<seq>.over.avro.part". If its final
  * name exists, as after a killed agent whose records are delivered again, ".<agent_id>-<seq>.2.avro.part" and
  * so on, because readers take files with the same final name for the same file. 0 or a negative errno.
  */
-int lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, char *ret, size_t size);
+int lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, bool is_over, char *ret, size_t size);
 
 /*
  * Renames ".x.avro.part" to "x.avro", or if that exists to "x.2.avro" and so on: nothing is ever overwritten. The

@@ -30,6 +30,7 @@
 #define AHEAD_SHARE 8		/* of the margin: what is removed at once for it beyond what has to be */
 #define SLACK_SHARE 20		/* of the limit: what is removed at once beyond what has to be */
 #define KEPT_SHARE 10		/* of the limit: the newest files, which stay even if the disk is at its floor */
+#define WITHIN_SHARE 2		/* of the complete files: what those of records within their users' shares may have */
 #define FILES_MIN 16		/* files that the limit has room for at least */
 #define LOOK_PAUSE_US INT64_C(3000000)		/* after less could be removed than had to be */
 #define AGE_PAUSE_US INT64_C(600000000)		/* between two looks for files that are too old */
@@ -39,6 +40,7 @@ struct file {
 	enum topic	 topic;
 	struct timespec	 mtime;
 	uint64_t	 bytes;
+	bool		 is_over;	/* of records beyond their users' shares */
 	char		 name[NAME_MAX + 1];
 };
 
@@ -55,6 +57,7 @@ struct lake_retention {
 	int			 lake_fd;	/* during a call */
 	struct worker_call	*call;		/* the writer's */
 	uint64_t		 total_bytes;	/* of the disk; 0: unknown */
+	uint64_t		 reserved_bytes;	/* of it: below so much, old files are removed */
 	int64_t			 look_at_us;	/* monotonic: no look for files to remove before */
 	int64_t			 age_at_us;	/* monotonic: the next look for files that are too old */
 	struct lake_retention_stats stats;
@@ -65,6 +68,7 @@ struct goal {
 	enum lake_removal	 reason;
 	uint64_t		 bytes;		/* that are to be freed */
 	uint64_t		 keep_bytes;	/* of complete files that stay; 0: none have to */
+	uint64_t		 within_bytes;	/* of those of records within shares that stay while others are there */
 	char			 until[16];	/* day before which files are removed; "": any */
 	uint64_t		 freed;
 };
@@ -76,6 +80,7 @@ lake_removal_name(enum lake_removal reason)
 		[LAKE_FULL] = "lake_full",
 		[LAKE_TOO_OLD] = "lake_too_old",
 		[LAKE_DISK_FLOOR] = "disk_floor",
+		[LAKE_OVER_SHARE] = "lake_over_share",
 	};
 
 	return (unsigned)reason < LAKE_REMOVALS ? names[reason] : NULL;
@@ -146,13 +151,25 @@ index_bytes(int dir_fd, const char *name)
 	    S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-/* Adds the complete files of a day and topic to files. Returns their bytes. */
-static uint64_t
+void
+lake_retention_add(struct lake_retention *r, uint64_t bytes, bool is_over)
+{
+	r->stats.bytes += bytes;
+	r->stats.over_bytes += is_over ? bytes : 0;
+}
+
+uint64_t
+lake_retention_within(const struct lake_retention *r)
+{
+	return r->stats.bytes - r->stats.over_bytes;
+}
+
+/* Counts the complete files of a day and topic, or adds them to files. */
+static void
 add_files(struct lake_retention *r, enum topic topic, const char *day, struct files *files)
 {
 	char path[64 + NAME_MAX];
 	const struct dirent *e;
-	uint64_t bytes = 0;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "%s/%s/%s", topic_name(topic), day, r->host);
@@ -167,9 +184,11 @@ add_files(struct lake_retention *r, enum topic topic, const char *day, struct fi
 		f.bytes = (uint64_t)st.st_size + index_bytes(dirfd(dir), e->d_name);
 		f.mtime = st.st_mtim;
 		snprintf(f.name, sizeof(f.name), "%s", e->d_name);
-		bytes += f.bytes;
-		if (files == NULL)
+		f.is_over = lake_is_over(e->d_name);
+		if (files == NULL) {
+			lake_retention_add(r, f.bytes, f.is_over);
 			continue;
+		}
 		if (files->n == files->cap) {
 			size_t cap = files->cap > 0 ? 2 * files->cap : 64;
 			struct file *list = reallocarray(files->list, cap, sizeof(*list));
@@ -183,7 +202,6 @@ add_files(struct lake_retention *r, enum topic topic, const char *day, struct fi
 	}
 	if (dir != NULL)
 		closedir(dir);
-	return bytes;
 }
 
 /* Opens the lake for one call: its folder may be another than at the last one. False: it cannot be opened. */
@@ -212,10 +230,10 @@ count(struct lake_retention *r)
 {
 	char day[16], before[16] = "";
 
-	r->stats.bytes = 0;
+	r->stats.bytes = r->stats.over_bytes = 0;
 	while (next_day(r, before, day)) {
 		for (int t = 0; t < TOPIC_COUNT; t++)
-			r->stats.bytes += add_files(r, t, day, NULL);
+			add_files(r, t, day, NULL);
 		memcpy(before, day, sizeof(before));
 	}
 }
@@ -256,7 +274,8 @@ count_records(int dir_fd, const char *name, uint64_t *ret)
 static bool
 remove_file(struct lake_retention *r, int dir_fd, const struct file *f, struct goal *goal)
 {
-	struct lake_removed *removed = &r->stats.removed[goal->reason];
+	const bool is_first = goal->within_bytes > 0 && f->is_over;
+	struct lake_removed *removed = &r->stats.removed[is_first ? LAKE_OVER_SHARE : goal->reason];
 	char index[NAME_MAX + 1];
 	uint64_t records = 0;
 
@@ -273,6 +292,8 @@ remove_file(struct lake_retention *r, int dir_fd, const struct file *f, struct g
 	removed->records += records;
 	removed->bytes += f->bytes;
 	r->stats.bytes -= f->bytes < r->stats.bytes ? f->bytes : r->stats.bytes;
+	if (f->is_over)
+		r->stats.over_bytes -= f->bytes < r->stats.over_bytes ? f->bytes : r->stats.over_bytes;
 	goal->freed += f->bytes;
 	return true;
 }
@@ -298,6 +319,13 @@ is_reached(const struct lake_retention *r, const struct goal *goal)
 	return goal->freed >= goal->bytes || (goal->keep_bytes > 0 && r->stats.bytes <= goal->keep_bytes);
 }
 
+/* Returns whether a file stays although it may be the oldest. */
+static bool
+is_kept(const struct lake_retention *r, const struct file *f, const struct goal *goal)
+{
+	return goal->within_bytes > 0 && !f->is_over && lake_retention_within(r) <= goal->within_bytes;
+}
+
 /* Removes files of a day, of all topics, oldest first. */
 static void
 remove_of_day(struct lake_retention *r, const char *day, struct goal *goal)
@@ -306,13 +334,15 @@ remove_of_day(struct lake_retention *r, const char *day, struct goal *goal)
 	bool has_removed = false;
 
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		(void)add_files(r, t, day, &files);
+		add_files(r, t, day, &files);
 	if (files.n > 0)
 		qsort(files.list, files.n, sizeof(*files.list), compare);
 	for (size_t i = 0; i < files.n && !is_reached(r, goal); i++) {
 		char path[64 + NAME_MAX];
 		int fd;
 
+		if (is_kept(r, &files.list[i], goal))
+			continue;
 		snprintf(path, sizeof(path), "%s/%s/%s", topic_name(files.list[i].topic), day, r->host);
 		fd = openat(r->lake_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
@@ -338,20 +368,33 @@ lock_days(const struct lake_retention *r)
 	return fd;
 }
 
-/* Removes the oldest files until the goal is reached. */
+/* Removes the oldest of the files that do not have to stay, until the goal is reached. */
 static void
-remove_oldest(struct lake_retention *r, struct goal *goal)
+remove_days(struct lake_retention *r, struct goal *goal)
 {
 	char day[16], before[16] = "";
-	int lock = lock_days(r);
 
-	if (lock == -2)
-		return;
 	while (!is_reached(r, goal) && next_day(r, before, day) &&
 	    (goal->until[0] == '\0' || strcmp(day, goal->until) < 0)) {
 		remove_of_day(r, day, goal);
 		memcpy(before, day, sizeof(before));
 	}
+}
+
+/* Removes files until the goal is reached. */
+static void
+remove_oldest(struct lake_retention *r, struct goal *goal)
+{
+	int lock = lock_days(r);
+
+	if (lock == -2)
+		return;
+	if (goal->reason != LAKE_TOO_OLD && r->stats.over_bytes > 0) {
+		goal->within_bytes = r->stats.bytes / WITHIN_SHARE;
+		remove_days(r, goal);
+		goal->within_bytes = 0;
+	}
+	remove_days(r, goal);
 	if (lock >= 0)
 		close(lock);
 }
@@ -412,6 +455,7 @@ look(struct lake_retention *r, struct space *ret)
 	r->total_bytes = ret->total_bytes;
 	r->stats.free_bytes = ret->free_bytes;
 	r->stats.floor_bytes = space_floor(ret, r->limits.free_min);
+	r->reserved_bytes = r->stats.floor_bytes + 2 * space_margin(ret);
 	return true;
 }
 
@@ -420,7 +464,7 @@ static void
 keep_margins(struct lake_retention *r, struct space *space, uint64_t bytes)
 {
 	const int64_t monotonic_us = clock_us(CLOCK_MONOTONIC);
-	const uint64_t margin = space_margin(space), wanted = r->stats.floor_bytes + 2 * margin + bytes;
+	const uint64_t margin = space_margin(space), wanted = r->reserved_bytes + bytes;
 	struct goal goal = { .reason = LAKE_DISK_FLOOR, .keep_bytes = limit(r) / KEPT_SHARE };
 
 	if (space->free_bytes >= wanted || monotonic_us < r->look_at_us)
@@ -450,10 +494,16 @@ lake_retention_make_room(struct lake_retention *r, uint64_t bytes)
 	return r->stats.is_at_floor ? -ENOSPC : 0;
 }
 
-void
-lake_retention_add(struct lake_retention *r, uint64_t bytes)
+uint64_t
+lake_retention_capacity(const struct lake_retention *r, uint64_t open_bytes)
 {
-	r->stats.bytes += bytes;
+	const uint64_t most = limit(r), least = most / KEPT_SHARE;
+	uint64_t all = r->stats.bytes + open_bytes + r->stats.free_bytes;
+
+	if (r->limits.free_min == 0 || r->stats.floor_bytes == 0 || all >= most + r->reserved_bytes)
+		return most;
+	all -= all < r->reserved_bytes ? all : r->reserved_bytes;
+	return all > least ? all : least;
 }
 
 uint64_t

@@ -3,6 +3,9 @@
  * retention: removes the oldest files of the lake when it is too large, they are too old, or its disk is almost full;
  * private to the lake's appender (appender.h), whose thread makes all calls: each may wait for the disk.
  *
+ * The oldest go first, but those of records within their users' shares (share.h) stay while they have no more than half
+ * of what all have and there are others. Files that are too old go without regard to that.
+ *
  * Only complete files of this host are removed, that is, files below host=<host_id> that have the name and the header
  * of one, belong to this process's user, and that no writer has open; an index of runs (run_index.h) and folders that
  * become empty go with them. Nothing is removed while `sluice lake` compacts or deletes old days (compact/.lock).
@@ -27,11 +30,13 @@ enum lake_removal {
 	LAKE_FULL,			/* more than max_bytes */
 	LAKE_TOO_OLD,			/* longer than keep_us */
 	LAKE_DISK_FLOOR,		/* the disk was near its floor */
+	LAKE_OVER_SHARE,		/* for room, before older ones: their users had more than their shares */
 	LAKE_REMOVALS,
 };
 
 struct lake_retention_stats {
 	uint64_t bytes;			/* of this host's complete files, as last counted or added up */
+	uint64_t over_bytes;		/* of them those of records beyond their users' shares (share.h) */
 	uint64_t free_bytes;		/* of the disk, when it was last asked; with floor_bytes */
 	uint64_t floor_bytes;		/* of the disk; 0: it has none, or was not asked yet */
 	bool is_at_floor;		/* nothing is written: the disk would have less than its floor free */
@@ -57,8 +62,12 @@ void lake_retention_free(struct lake_retention *r);	/* NULL is fine */
 void lake_retention_open(struct lake_retention *r, const char *lake);
 /* Returns how large a file may become, so that one is a small part of what may be removed; 0: no limit. */
 uint64_t lake_retention_file_max(const struct lake_retention *r);
-/* A file was completed. bytes: its size, with its index. */
-void lake_retention_add(struct lake_retention *r, uint64_t bytes);
+/* A file was completed. bytes: its size, with its index; is_over: it has records beyond their users' shares. */
+void lake_retention_add(struct lake_retention *r, uint64_t bytes, bool is_over);
+/* Returns the bytes of complete files of records within their users' shares. */
+uint64_t lake_retention_within(const struct lake_retention *r);
+/* Returns what the lake may have in all, beside what others have on its disk; 0: unknown. */
+uint64_t lake_retention_capacity(const struct lake_retention *r, uint64_t open_bytes);
 /* Removes what is too old, and what is too much beside open_bytes of files that are not complete. */
 void lake_retention_tick(struct lake_retention *r, int64_t now_us, uint64_t open_bytes);
 /*

@@ -42,6 +42,8 @@ struct queued {
 	size_t		 key_size;
 	size_t		 len;
 	enum topic	 topic;
+	unsigned	 series;
+	struct opt_u64	 user;
 };
 
 struct schema_text {
@@ -66,8 +68,8 @@ struct lake_writer {
 	uint64_t	 queue_max;	/* half of the limit */
 	uint32_t	 put_wait_ms;
 	int64_t		 repair_us;
-	void		(*on_synced)(enum topic topic, uint64_t records, void *arg);
-	void		(*on_given_back)(enum topic topic, uint64_t records, void *arg);
+	void		(*on_synced)(unsigned series, uint64_t records, void *arg);
+	void		(*on_given_back)(unsigned series, uint64_t records, void *arg);
 	void		(*on_repaired)(const struct lake_repair *repair, void *arg);
 	void		*arg;		/* the caller's, as is the next one */
 	struct lake_writer_stats *final_stats;
@@ -87,7 +89,7 @@ struct lake_writer {
 	size_t		 taken_at;	/* the records before it are in the appender */
 	int64_t		 repair_at_us;	/* monotonic, of the next repair; INT64_MAX: none */
 	uint64_t	 left_seen;	/* files that the appender had left at the last repair, or before the next */
-	struct lake_appender_counts told[TOPIC_COUNT];	/* counted in stats and news */
+	struct lake_appender_counts told[LAKE_SERIES];	/* counted in stats and news */
 
 	pthread_mutex_t	 mutex;		/* of the members below */
 	pthread_cond_t	 has_room;
@@ -106,7 +108,8 @@ struct lake_writer {
 	int		 close_error;
 	struct lake_writer_stats stats;
 	struct lake_retention_stats retention;
-	struct news	 news[TOPIC_COUNT];
+	uint64_t	 over[LAKE_OVER_SIZE];	/* users who have their shares, a bit each */
+	struct news	 news[LAKE_SERIES];
 	struct lake_repair repair;
 
 	struct lake_writer *next_left;
@@ -128,14 +131,14 @@ notify(const struct lake_writer *w)
 		(void)!eventfd_write(w->fd, 1);
 }
 
-/* Adds the number of records in b from an offset on to each topic's. */
+/* Adds the number of records in b from an offset on to those of their series. */
 static void
-count_queued(const struct bytes *b, size_t at, uint64_t counts[TOPIC_COUNT])
+count_queued(const struct bytes *b, size_t at, uint64_t counts[LAKE_SERIES])
 {
 	while (at < b->len) {
 		const struct queued *q = (const struct queued *)(const void *)(b->data + at);
 
-		counts[q->topic]++;
+		counts[q->series]++;
 		at += q->size;
 	}
 }
@@ -150,12 +153,12 @@ empty(struct bytes *b)
 
 /* Counts what became of records since the last call; discarded: those that are gone by request. The mutex is held. */
 static void
-tell(struct lake_writer *w, const struct lake_appender_counts counts[TOPIC_COUNT],
-    const struct lake_appender_stats *stats, const uint64_t discarded[TOPIC_COUNT], int error)
+tell(struct lake_writer *w, const struct lake_appender_counts counts[LAKE_SERIES],
+    const struct lake_appender_stats *stats, const uint64_t discarded[LAKE_SERIES], int error)
 {
 	bool has_news = w->error != error || w->is_full;
 
-	for (int t = 0; t < TOPIC_COUNT; t++) {
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
 		uint64_t written = counts[t].written - w->told[t].written;
 		uint64_t synced = counts[t].synced - w->told[t].synced;
 		uint64_t lost = counts[t].lost - w->told[t].lost;
@@ -182,20 +185,21 @@ tell(struct lake_writer *w, const struct lake_appender_counts counts[TOPIC_COUNT
 }
 
 static void
-tell_now(struct lake_writer *w, const uint64_t discarded[TOPIC_COUNT], int error)
+tell_now(struct lake_writer *w, const uint64_t discarded[LAKE_SERIES], int error)
 {
-	struct lake_appender_counts counts[TOPIC_COUNT];
+	struct lake_appender_counts counts[LAKE_SERIES];
 
-	for (int t = 0; t < TOPIC_COUNT; t++)
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
 		counts[t] = *lake_appender_counts(w->appender, t);
 	w->retention = *lake_appender_retention(w->appender);
+	lake_appender_over(w->appender, w->over);
 	tell(w, counts, lake_appender_stats(w->appender), discarded, error);
 }
 
 static bool
 has_lost(const struct lake_writer *w)
 {
-	for (int t = 0; t < TOPIC_COUNT; t++) {
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
 		if (lake_appender_counts(w->appender, t)->lost != w->told[t].lost)
 			return true;
 	}
@@ -209,9 +213,9 @@ has_lost(const struct lake_writer *w)
 static void
 give_back(struct lake_writer *w, int error)
 {
-	uint64_t discarded[TOPIC_COUNT];
+	uint64_t discarded[LAKE_SERIES];
 
-	for (int t = 0; t < TOPIC_COUNT; t++)
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
 		discarded[t] = lake_appender_discard(w->appender, t);
 	pthread_mutex_lock(&w->mutex);
 	w->recall = RECALL_WANTED;	/* put refuses from now on */
@@ -243,10 +247,11 @@ append(struct lake_writer *w)
 
 		if (__atomic_load_n(&w->is_left, __ATOMIC_RELAXED))
 			return -ECANCELED;
-		r = lake_appender_set_schema(w->appender, q->topic, q->schema);
+		r = lake_appender_set_schema(w->appender, q->series, q->schema);
 		if (r == 0)
-			r = lake_appender_put(w->appender, &(struct encoded_record){ q->topic, q->time_us, q->seq, key,
-			    key + q->key_size, q->len });
+			r = lake_appender_put(w->appender, &(struct encoded_record){ .topic = q->topic,
+			    .time_us = q->time_us, .seq = q->seq, .key = key, .data = key + q->key_size,
+			    .len = q->len, .user = q->user, .is_over = q->series != q->topic });
 		if (r < 0)
 			return r;
 		w->taken_at += q->size;
@@ -276,9 +281,9 @@ take(struct lake_writer *w)
 static void
 close_files(struct lake_writer *w)
 {
-	struct lake_appender_counts counts[TOPIC_COUNT];
+	struct lake_appender_counts counts[LAKE_SERIES];
 	struct lake_appender_stats stats;
-	uint64_t rest[TOPIC_COUNT] = { 0 }, dropped;
+	uint64_t rest[LAKE_SERIES] = { 0 }, dropped;
 	int r, closed;
 
 	lake_appender_end_pause(w->appender);	/* the last attempt is not delayed */
@@ -296,7 +301,7 @@ close_files(struct lake_writer *w)
 	tell(w, counts, &stats, rest, r < 0 ? r : closed);
 	count_queued(&w->taken, w->taken_at, rest);
 	count_queued(&w->queue, 0, rest);
-	for (int t = 0; t < TOPIC_COUNT; t++)
+	for (unsigned t = 0; t < LAKE_SERIES; t++)
 		dropped += rest[t];
 	if (w->on_given_back == NULL)
 		w->stats.dropped += dropped;
@@ -353,7 +358,7 @@ repair_what_is_left(struct lake_writer *w)
 static void
 work(void *arg)
 {
-	static const uint64_t none[TOPIC_COUNT];
+	static const uint64_t none[LAKE_SERIES];
 	struct lake_writer *w = arg;
 	bool is_flush_due, is_recalled, is_closing, is_left, has_more;
 	int64_t now_us;
@@ -427,7 +432,8 @@ static int
 enqueue(struct lake_writer *w, const struct encoded_record *r)
 {
 	struct queued q = { .schema = w->schema[r->topic], .seq = r->seq, .time_us = r->time_us,
-	    .key_size = strlen(r->key) + 1, .len = r->len, .topic = r->topic };
+	    .key_size = strlen(r->key) + 1, .len = r->len, .topic = r->topic,
+	    .series = lake_series(r), .user = r->user };
 	uint8_t *to;
 
 	if (r->len > LAKE_RECORD_MAX)
@@ -508,7 +514,7 @@ lake_writer_fd(const struct lake_writer *w)
 static void
 report(struct lake_writer *w, bool is_closing)
 {
-	struct news news[TOPIC_COUNT];
+	struct news news[LAKE_SERIES];
 	struct lake_repair repaired;
 	bool has_repaired;
 	eventfd_t n;
@@ -526,7 +532,7 @@ report(struct lake_writer *w, bool is_closing)
 	pthread_mutex_unlock(&w->mutex);
 	if (has_repaired && w->on_repaired != NULL)
 		w->on_repaired(&repaired, w->arg);
-	for (int t = 0; t < TOPIC_COUNT; t++) {
+	for (unsigned t = 0; t < LAKE_SERIES; t++) {
 		if (news[t].synced > 0)
 			w->on_synced(t, news[t].synced, w->arg);
 		if (news[t].given_back > 0 && !is_closing)
@@ -554,6 +560,18 @@ lake_writer_retention(struct lake_writer *w, struct lake_retention_stats *ret)
 	pthread_mutex_lock(&w->mutex);
 	*ret = w->retention;
 	pthread_mutex_unlock(&w->mutex);
+}
+
+bool
+lake_writer_is_over(struct lake_writer *w, const struct opt_u64 *user)
+{
+	const int i = user_bytes_index(user);
+	bool is_over;
+
+	pthread_mutex_lock(&w->mutex);
+	is_over = i >= 0 && (w->over[i / 64] & UINT64_C(1) << i % 64) != 0;
+	pthread_mutex_unlock(&w->mutex);
+	return is_over;
 }
 
 void

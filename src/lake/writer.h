@@ -58,13 +58,14 @@ struct lake_writer_options {
 	pid_t maker;
 	struct lake_writer_stats *final_stats;	/* the caller's, filled at close; NULL: not wanted */
 	/*
-	 * Called by lake_writer_report() and close, each topic's records in the order of put: so many of those that
-	 * were not reported yet are on the disk, or are given back, because they were recalled or a sync failed. The
-	 * caller of a writer with these callbacks keeps each record until then, and may put it again. Files are then
-	 * synced at each tick; without them only as they are closed, and what a failed sync leaves out is dropped.
+	 * Called by lake_writer_report() and close, the records of each lake_series() in the order of put: so many of
+	 * those that were not reported yet are on the disk, or are given back, because they were recalled or a sync
+	 * failed. The caller of a writer with these callbacks keeps each record until then, and may put it again. Files
+	 * are then synced at each tick; without them only as they are closed, and what a failed sync leaves out is
+	 * dropped.
 	 */
-	void (*on_synced)(enum topic topic, uint64_t records, void *arg);
-	void (*on_given_back)(enum topic topic, uint64_t records, void *arg);
+	void (*on_synced)(unsigned series, uint64_t records, void *arg);
+	void (*on_given_back)(unsigned series, uint64_t records, void *arg);
 	int64_t repair_us;		/* until files that are not repaired yet are looked at again; 0: one minute */
 	/*
 	 * Called when files of this host's dead agents are repaired, which comes first, and when files that this
@@ -104,6 +105,8 @@ int lake_writer_fd(const struct lake_writer *w);
 void lake_writer_report(struct lake_writer *w);
 /* Copies the counters since the writer was opened. */
 void lake_writer_stats(struct lake_writer *w, struct lake_writer_stats *ret);
+/* Returns whether a user has its share of the lake (share.h): its records are then to be put with is_over. */
+bool lake_writer_is_over(struct lake_writer *w, const struct opt_u64 *user);
 /* Fills in what the thread is at. */
 void lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret);
 /* Copies what old files were removed, and the room of the disk. */

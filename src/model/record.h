@@ -327,6 +327,7 @@ struct encoded_record {
 	size_t len;
 	struct opt_u64 user;	/* whose share it takes; unknown: no user's */
 	bool is_end;		/* no later record has what it has */
+	bool is_over;		/* of the lake: its user has its share there (lake/share.h) */
 };
 
 #endif

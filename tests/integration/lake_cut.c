@@ -71,18 +71,18 @@ tell(const char *format, ...)
 }
 
 static void
-on_safe(enum topic topic, uint64_t records, void *arg)
+on_safe(unsigned series, uint64_t records, void *arg)
 {
 	(void)arg;
 	for (; records > 0; records--)
-		tell("A %d %" PRIu64 "\n", topic, safe[topic]++);
+		tell("A %u %" PRIu64 "\n", series, safe[series]++);
 }
 
 static void
-on_given_back(enum topic topic, uint64_t records, void *arg)
+on_given_back(unsigned series, uint64_t records, void *arg)
 {
 	(void)arg;
-	fprintf(stderr, "lake_cut: %" PRIu64 " records of topic %d are given back\n", records, topic);
+	fprintf(stderr, "lake_cut: %" PRIu64 " records of series %u are given back\n", records, series);
 	exit(4);
 }
 

@@ -681,7 +681,7 @@ static void
 where_no_folder_can_be_made_put_says_so_and_tries_again(void **state)
 {
 	struct lake_appender_options o = options();
-	struct lake_appender_counts final[TOPIC_COUNT];
+	struct lake_appender_counts final[LAKE_SERIES];
 	struct lake_appender_stats stats;
 	char blocker[PATH_MAX];
 	struct lake_appender *s;
@@ -709,7 +709,7 @@ static void
 a_full_disk_loses_only_what_put_refused(void **state)
 {
 	struct lake_appender_options o = options();
-	struct lake_appender_counts final[TOPIC_COUNT];
+	struct lake_appender_counts final[LAKE_SERIES];
 	char small[PATH_MAX], filler[PATH_MAX], path[PATH_MAX];
 	uint64_t seq = 0, taken = 0, dropped;
 	struct lake_appender *s;

@@ -128,7 +128,7 @@ static void
 the_oldest_files_give_way_to_the_limit(void **state)
 {
 	struct lake_appender *a = open_appender((struct lake_limits){ .max_bytes = 4 * MIB });
-	struct lake_appender_counts counts[TOPIC_COUNT];
+	struct lake_appender_counts counts[LAKE_SERIES];
 	struct lake_removed gone;
 	uint64_t bytes, indices, left;
 
@@ -211,7 +211,7 @@ static void
 old_files_give_way_before_the_floor_and_then_nothing_is_written(void **state)
 {
 	const uint64_t floor = 32 * MIB / 20;
-	struct lake_appender_counts counts[TOPIC_COUNT];
+	struct lake_appender_counts counts[LAKE_SERIES];
 	struct lake_appender *a;
 	uint64_t seq = 0, left;
 	int r = 0;

@@ -94,20 +94,20 @@ static struct lake_repair repaired;
 static unsigned n_repaired;
 
 static void
-on_synced(enum topic topic, uint64_t records, void *arg)
+on_synced(unsigned series, uint64_t records, void *arg)
 {
 	(void)arg;
-	assert_int_equal(topic, TOPIC_PROGRAM);
+	assert_int_equal(series, TOPIC_PROGRAM);
 	synced += records;
 	syncs_at_report = syncs;
 	was_given_back_first = given_back > 0;
 }
 
 static void
-on_given_back(enum topic topic, uint64_t records, void *arg)
+on_given_back(unsigned series, uint64_t records, void *arg)
 {
 	(void)arg;
-	assert_int_equal(topic, TOPIC_PROGRAM);
+	assert_int_equal(series, TOPIC_PROGRAM);
 	given_back += records;
 }
 
