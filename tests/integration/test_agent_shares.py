@@ -31,6 +31,15 @@ for i in range(int(n)):
     os.waitpid(pid, 0)
 """
 
+# PROGRAM: runs programs with arguments that hardly compress, for two minutes at most.
+FLOOD = """
+import os, sys, time
+end = time.monotonic() + 120
+while time.monotonic() < end:
+    os.waitpid(os.posix_spawn(sys.argv[1], ["true", "flood", os.urandom(14000).hex()], {}), 0)
+    time.sleep(0.002)
+"""
+
 
 def share_of(uid):
     return dict(user=uid, group=uid, extra_groups=())
@@ -211,6 +220,38 @@ class Shares(AgentTest):
             lost[reason] += n
         self.assertEqual(0, lost["spool_full"], lost)
         self.assertEqual(lost["spool_over_share"] + lost["ring_full"], self.lost_of(topics)[GREEDY]["lost"])
+
+    def test_a_user_below_its_share_of_the_lake_keeps_its_records(self):
+        """Two users write more than the lake may have, before and after a restart."""
+        a = self.agent(lake_max="16MiB").start()
+        self.assertEqual(0, self.runs(MODEST, "before", 100, 100).wait())
+        for part in range(2):
+            flood = [subprocess.Popen([sys.executable, "-c", FLOOD, own("true")], cwd="/", **share_of(uid))
+                     for uid in (GREEDY, OTHER)]
+            for p in flood:
+                self.addCleanup(p.kill)
+            a.wait(lambda: self.removed(a, "lake_over_share") > 4 << 20, timeout=120, what="files that are removed")
+            self.assertEqual(0, self.runs(MODEST, f"beside {part}", 20, 100).wait())
+            for p in flood:
+                p.kill()
+                p.wait()
+            self.assertEqual(0, self.removed(a, "lake_full"))
+            a.settle(delivered=True)
+            self.assertEqual(0, a.stop(), a.log_text())
+            if part == 0:
+                a.start()
+        topics = read_lake(a.lake)
+        self.assertEqual({str(i): 1 for i in range(100)}, self.ends(topics, MODEST, "before"))
+        for part in range(2):
+            self.assertEqual({str(i): 1 for i in range(20)}, self.ends(topics, MODEST, f"beside {part}"))
+        # Of each flood the last records are there.
+        last = max(r["time"] for r in topics["sluice.program"] if r["uid"] == MODEST)
+        for uid in (GREEDY, OTHER):
+            self.assertTrue(any(r["uid"] == uid and r["time"] > last for r in topics["sluice.program"]), uid)
+        self.assertLess(sum(os.path.getsize(p) for p in glob.glob(a.lake + "/**/*.avro", recursive=True)), 18 << 20)
+
+    def removed(self, a, reason):
+        return sum(r["bytes"] for r in a.status()["lake"]["removed"] if r["reason"] == reason)
 
     def over_share(self, a):
         return sum(d["count"] for d in a.status()["spool"]["dropped"] if d["reason"] == "spool_over_share")

@@ -65,7 +65,9 @@ static struct output *output;
 static uint64_t reported[1000];	/* ids, in order; those that failed with the top bit */
 static size_t n_reported;
 static unsigned ready;
-static uint64_t queue_bytes;	/* of the output that is opened next */
+static uint64_t queue_bytes;	/* of the output that is opened next, as the next two */
+static struct lake_limits limits;
+static struct opt_u64 user;	/* of the record that is put next */
 
 #define FAILED (UINT64_C(1) << 63)
 
@@ -108,7 +110,7 @@ open_output(const char *where)
 {
 	struct file_output_options o = {
 		.writer = { .appender = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-		    .retry_us = 100000 }, .queue_bytes = queue_bytes },
+		    .retry_us = 100000, .limits = limits }, .queue_bytes = queue_bytes },
 		.schema = schema_text,
 	};
 	struct output_events events = { on_delivered, on_failed, on_ready, NULL };
@@ -122,6 +124,8 @@ setup(void **state)
 	(void)state;
 	n_reported = ready = 0;
 	failing = 0;
+	limits = (struct lake_limits){ 0 };
+	user = (struct opt_u64){ 0 };
 	output = NULL;
 	base = event_base_new();
 	return sample_folder(lake) == NULL || open_output(lake) < 0 ? -1 : 0;
@@ -144,7 +148,7 @@ put_with(uint64_t id, uint64_t schema, size_t len, const char **reason)
 {
 	static char data[100000];
 	struct spool_record r = { .id = id, .topic = TOPIC_PROGRAM, .schema = schema, .seq = id,
-	    .time_us = SAMPLE_TIME, .key = "k", .data = data, .len = len };
+	    .time_us = SAMPLE_TIME, .user = user, .key = "k", .data = data, .len = len };
 
 	for (size_t i = 0; i < len; i++)
 		data[i] = (char)rand();
@@ -385,6 +389,71 @@ records_of_an_older_schema_get_a_file_of_theirs(void **state)
 	globfree(&g);
 }
 
+/* Puts records of a user, with odd ids, and as many of no user, with even ones. */
+static void
+put_pairs(uint64_t first, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		user = (struct opt_u64){ 1001, true };
+		assert_int_equal(put(first + 2 * i + 1, 10000), 0);
+		user = (struct opt_u64){ 0 };
+		assert_int_equal(put(first + 2 * i, 10000), 0);
+	}
+}
+
+static bool
+has_open(const char *name)
+{
+	char pattern[PATH_MAX];
+	glob_t g;
+	bool is_there;
+
+	snprintf(pattern, sizeof(pattern), "%s/sluice.program/date=*/host=*/%s", lake, name);
+	is_there = glob(pattern, GLOB_PERIOD, NULL, &g) == 0;
+	if (is_there)
+		globfree(&g);
+	return is_there;
+}
+
+static void
+what_is_beyond_a_share_is_delivered_for_itself(void **state)
+{
+	bool is_again[2] = { false, false };
+	unsigned n[2] = { 0, 0 };
+
+	(void)state;
+	output->ops->close(output);
+	limits.max_bytes = 1 << 20;		/* 64 KiB are a share */
+	assert_int_equal(open_output(lake), 0);
+	put_pairs(0, 8);
+	output->ops->tick(output, SAMPLE_TIME);
+	wait_reported(16);
+	assert_false(has_open(".*.over.avro.part"));
+	n_reported = 0;
+	put_pairs(16, 8);
+	output->ops->tick(output, SAMPLE_TIME + 1000000);
+	wait_reported(16);
+	assert_true(has_open(".*.over.avro.part"));
+	/* A sync that fails gives those back that it was for, ... */
+	n_reported = 0;
+	failing = 1;
+	put_pairs(32, 3);
+	output->ops->tick(output, SAMPLE_TIME + 2000000);
+	wait_reported(6);
+	for (size_t i = 0; i < n_reported; i++) {
+		const uint64_t id = reported[i] & ~FAILED;
+
+		assert_in_range(id, 32, 37);
+		if (n[id % 2]++ > 0)
+			assert_true(is_again[id % 2] == ((reported[i] & FAILED) != 0));
+		is_again[id % 2] = (reported[i] & FAILED) != 0;
+	}
+	/* ... all of a series or none, and not the others, whose sync succeeded. */
+	assert_int_equal(n[0], 3);
+	assert_int_equal(n[1], 3);
+	assert_true(is_again[0] != is_again[1]);
+}
+
 static void
 a_call_that_begins_just_now_does_not_hang(void **state)
 {
@@ -420,6 +489,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_full_disk_delays_and_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_recalled_is_not_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(records_of_an_older_schema_get_a_file_of_theirs, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_beyond_a_share_is_delivered_for_itself, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_call_that_begins_just_now_does_not_hang, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_lake_that_cannot_be_made_is_an_error, setup, teardown),
 	};
