@@ -491,7 +491,7 @@ watch_lake(struct daemon *d, const struct lake_retention_stats *lake)
 			log_fields(LOG_LEVEL_INFO, "lake.removed", LOG_FIELDS(
 			    LOG_TEXT("reason", lake_removal_name((enum lake_removal)reason)),
 			    LOG_U64("files", now->files - then->files), LOG_U64("records", now->records - then->records),
-			    LOG_U64("bytes", now->bytes - then->bytes)), "the oldest files of the lake were removed");
+			    LOG_U64("bytes", now->bytes - then->bytes)), "old files of the lake were removed");
 	}
 	if (lake != NULL && lake->errors != d->lake.errors && lake->last_error != d->lake.last_error)
 		log_event(LOG_LEVEL_WARNING, "lake.remove", "an old file of the lake %s cannot be removed: %s", d->config->lake,
