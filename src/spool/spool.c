@@ -89,25 +89,6 @@ add_record(struct spool *s, const struct encoded_record *r)
 	return 0;
 }
 
-/* Has entries of the log left out, once the state file has that. False: it has not yet. */
-static bool
-cut_log(struct spool *s)
-{
-	int r;
-
-	if (s->is_log_cut)
-		return true;
-	if (s->failed < 0)
-		return false;
-	if (!s->is_lacking)
-		s->is_lacking_by_cut = true;
-	r = spool_set_lacking(s, true);
-	if (r < 0 && r != -EAGAIN)
-		spool_disk_failed(s, r);
-	s->is_log_cut = r == 0;
-	return s->is_log_cut;
-}
-
 int
 spool_put(void *spool, const struct encoded_record *r)
 {
@@ -115,7 +96,7 @@ spool_put(void *spool, const struct encoded_record *r)
 	int error = 0;
 
 	/* An end that is not put would be missed in the log, unless the next owner knows that it is incomplete. */
-	if (spool_share_is_over(s, r) && (!r->is_end || cut_log(s)))
+	if (spool_share_is_over(s, r) && (!r->is_end || spool_lack_begin(s)))
 		spool_share_refuse(s, r);
 	else
 		error = add_record(s, r);
@@ -457,14 +438,6 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct ring_offset *
 	reset_batch(q);
 }
 
-/* Returns whether what the log lacked for a while is on the disk, since a checkpoint, with all entries after it. */
-static bool
-is_cut_over(const struct spool *s)
-{
-	return !s->is_log_cut && !s->is_log_lost && s->failed == 0 && s->checkpoint.seg != NULL &&
-	    s->checkpoint.seg->is_on_disk;
-}
-
 int
 spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint64_t next_seq[TOPIC_COUNT])
 {
@@ -499,10 +472,7 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	memcpy(s->batch_schemas, s->fingerprints, sizeof(s->batch_schemas));
 	spool_make_room(s, 0);
-	if (s->is_lacking_by_cut && is_cut_over(s)) {
-		s->is_lacking_by_cut = false;
-		(void)spool_set_lacking(s, false);
-	}
+	spool_lack_end(s);
 	s->stats.commits++;
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */
 	if (s->failed < 0)
@@ -564,39 +534,6 @@ uint64_t
 spool_next_seq(const struct spool *s, enum topic topic)
 {
 	return s->next_seq[topic];
-}
-
-bool
-spool_lacks_batches(const struct spool *s)
-{
-	return s->is_lacking;
-}
-
-int
-spool_set_lacking(struct spool *s, bool is_lacking)
-{
-	int r;
-
-	if (!is_lacking && (s->is_log_cut || s->is_lacking_by_cut)) {
-		s->is_lacking_by_cut = true;
-		return 0;
-	}
-	s->is_lacking = is_lacking;
-	r = spool_marks_write(s, false);
-	s->is_state_moved = s->is_state_moved || r < 0;
-	return r < 0 ? r : s->is_state_moved ? -EAGAIN : 0;
-}
-
-bool
-spool_is_log_cut(const struct spool *s)
-{
-	return s->is_log_cut;
-}
-
-bool
-spool_is_log_lost(const struct spool *s)
-{
-	return s->is_log_lost;
 }
 
 bool

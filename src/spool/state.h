@@ -16,6 +16,7 @@
  *	mark.c      progress of records up to a moment
  *	floor.c     how large the files may be before the disk is almost full
  *	share.c     whose records are not put while the spool is almost full
+ *	lack.c      what the write-ahead log lacks, and whether the next owner knows
  *	room.c      removal of segments, and dropping of records
  *	read.c      records out
  *	aside.c     topics that are read behind the others of their queue
@@ -324,7 +325,7 @@ struct spool {
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
 	struct user_bytes shares;		/* in the segments and batches */
 	struct spool_user users[USERS_APART];
-	bool		 is_log_cut;		/* entries are not taken, up to the next checkpoint; see share.c */
+	bool		 is_log_cut;		/* entries are not taken, up to the next checkpoint; see lack.c */
 	bool		 is_lacking_by_cut;	/* is_lacking is over with it */
 };
 
@@ -516,6 +517,13 @@ bool spool_share_takes_state(const struct spool *s);
 void spool_share_take(struct spool *s, const struct encoded_record *r, uint64_t bytes);
 /* Gives back those of a segment or batch that is about to be removed. */
 void spool_share_give_back(struct spool *s, uint64_t bytes);
+
+/* lack.c */
+
+/* Has entries of the log left out, once the state file has that. False: it has not yet. */
+bool spool_lack_begin(struct spool *s);
+/* Has that end in the state file as well, if a batch was committed that has all that the log lacked. */
+void spool_lack_end(struct spool *s);
 
 /* floor.c */
 
