@@ -91,10 +91,10 @@ class DiskFloorTest(AgentTest):
         self.assertEqual(FLOOR, a.wait(lambda: a.status()["lake"]["disk_floor_bytes"], WAIT, "the floor"))
         with LeastFree(disk) as least:
             flood = self.flood()
-            # The lake takes the room that there is, then its oldest files give way, and it is written all the same. A flood
-            # that is faster than that disk costs records, which are counted.
-            a.wait(lambda: any(r["reason"] == "disk_floor" and r["files"] > 3 for r in a.status()["lake"]["removed"]), WAIT,
-                   "files that gave way")
+            # The lake takes the room that there is, then the oldest files of what the flooder has beyond its share give way,
+            # and it is written all the same. A flood that is faster than that disk costs records, which are counted.
+            a.wait(lambda: any(r["reason"] == "lake_over_share" and r["files"] > 3 for r in a.status()["lake"]["removed"]),
+                   WAIT, "files that gave way")
             a.wait(lambda: a.status()["output"]["state"] == "up", WAIT, "the output is up")
         self.assertGreaterEqual(least.bytes, FLOOR)
 
