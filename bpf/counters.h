@@ -195,7 +195,7 @@ state_fill_identity(struct event_state *e, const struct proc *p)
 	e->anchor = p->anchor;
 	e->program_start_ns = p->program_start_ns;
 	e->end_ns = p->end_ns;
-	e->flags = proc_flags(p);
+	e->flags = proc_flags(p) | p->elevated;
 	if (p->execed || !p->end_ns)
 		e->flags |= EVENT_NO_CREDENTIALS;
 	e->ppid = p->ppid;
@@ -204,6 +204,8 @@ state_fill_identity(struct event_state *e, const struct proc *p)
 	e->pid_ns = p->pid_ns;
 	e->mnt_ns = p->mnt_ns;
 	e->net_ns = p->net_ns;
+	e->user_uid = p->user_uid;
+	e->pad = 0;
 	e->cgroup_v2 = p->cgroup_v2;
 	e->cgroup_v1 = p->cgroup_v1;
 }

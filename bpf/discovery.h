@@ -80,7 +80,7 @@ enter_found(const struct task *k)
 	p->inside_generation = generation_now() - 1;
 	/* A parent with a higher pid has no entry yet (pids wrap around), so this is read from its task. */
 	p->forker_start_ns = k->parent->group_leader->start_boottime;
-	p->user = 0;
+	p->user = p->user_uid = 0;
 	if (follow_all)
 		user_read(&p->user, &p->user_uid, k->untrusted);
 	error = entry_make(&key, p);

@@ -91,7 +91,7 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
 	p->is_canary = !up && follow_all && is_adopted(child->real_parent);
-	p->user = 0;
+	p->user = p->user_uid = 0;
 	if (follow_all && !p->is_canary)
 		user_read(&p->user, &p->user_uid, child);
 	if (up) {

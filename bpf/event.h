@@ -142,6 +142,8 @@ struct event_exec {
 	__u32	cwd_len;	/*   paths as components, leaf first, each NUL-terminated */
 	__u32	argv_len;	/*   arguments, each NUL-terminated unless cut */
 	__u32	env_len;	/* NAME=value of the configured variables, each NUL-terminated */
+	__u32	user_uid;	/* whose share it takes, see share.h; 0: uid's */
+	__u32	pad;
 	struct event_counters	prev;		/* valid with EVENT_REPLACED */
 };
 
@@ -163,6 +165,8 @@ struct event_state {
 	__u64	cgroup_v2;
 	__u64	cgroup_v1;
 	char	comm[EVENT_COMM_LEN];
+	__u32	user_uid;	/* with uid; as that of an exec */
+	__u32	pad;
 	__u64	key;		/* EVENT_STALE: the entry to remove, together with self.start_ns */
 	struct event_counters	counters;
 };
@@ -183,9 +187,9 @@ struct event_cgroup {
 _Static_assert(sizeof(struct event_head) == 16, "event_head changed size");
 _Static_assert(sizeof(struct event_id) == 16, "event_id changed size");
 _Static_assert(sizeof(struct event_counters) == 8 * EVENT_COUNTERS + 8, "event_counters changed size");
-_Static_assert(sizeof(struct event_exec) == 64 + 80 + sizeof(struct event_counters), "event_exec changed size");
-_Static_assert(__builtin_offsetof(struct event_exec, prev) == 144, "hidden padding");
-_Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + sizeof(struct event_counters),
+_Static_assert(sizeof(struct event_exec) == 64 + 88 + sizeof(struct event_counters), "event_exec changed size");
+_Static_assert(__builtin_offsetof(struct event_exec, prev) == 152, "hidden padding");
+_Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + 8 + sizeof(struct event_counters),
     "event_state changed size");
 _Static_assert(sizeof(struct event_found) == sizeof(struct event_state) + 8, "event_found changed size");
 _Static_assert(sizeof(struct event_cgroup) == 32, "event_cgroup changed size");

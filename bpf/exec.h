@@ -208,6 +208,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	e->pid_ns = context.pid_ns;
 	e->mnt_ns = context.mnt_ns;
 	e->net_ns = context.net_ns;
+	e->user_uid = p->user_uid;
 	e->argc = argc;
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 	e->exe_len = e->cwd_len = e->argv_len = e->env_len = 0;

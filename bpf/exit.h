@@ -161,6 +161,8 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 		p->pid_ns = context.pid_ns;
 		p->mnt_ns = context.mnt_ns;
 		p->net_ns = context.net_ns;
+		p->elevated = context.elevated;
+		user_follow(p, k.untrusted);
 	}
 	if (k.mm)
 		memory_keep(p, k.parent, k.mm);

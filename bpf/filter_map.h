@@ -48,9 +48,13 @@ enum filter_act {
 	FILTER_EXCLUDE_USER = 1 << 4,	/* a user of the system runs it */
 };
 
-#define FILTER_SYSTEM_UID_MAX 999	/* SYSTEM_UID_MAX of src/model/ruleset.h */
+#define FILTER_SYSTEM_UID_MAX 999	/* SYSTEM_UID_MAX of src/model/user.h */
 
-/* Returns the bits of a program. is_exe_of_root: the host's root owns the executable. */
+/*
+ * Returns the bits of a program. uid: its own or-ed with that of the user behind its user namespace, which is above
+ * FILTER_SYSTEM_UID_MAX if one of them is; it may also be where two users of the system differ, and then the agent
+ * judges. is_exe_of_root: the host's root owns the executable.
+ */
 static inline __attribute__((always_inline)) __u32
 filter_trusted(__u32 uid, __u32 is_exe_of_root)
 {

@@ -111,7 +111,7 @@ judge_rules(const struct task *k, struct proc *p, struct context *c, struct scra
 	}
 	context_ids(c, k);
 	f->uid = c->uid;
-	f->trusted = filter_trusted(c->uid, exe ? is_exe_of_root(exe, c) : 0);
+	f->trusted = filter_trusted(c->uid | p->user_uid, exe ? is_exe_of_root(exe, c) : 0);
 	act = filter_exe(at, now);
 	if (is_settled(act, slot, p))
 		return act;

@@ -7,9 +7,10 @@
  * next user is not refused before it has half of that, whatever the others do. Nothing is set aside for users who need
  * nothing.
  *
- * A process counts for the user that it was forked as, and from its next exec on for the one that it has become. In a
- * user namespace that is the owner of the outermost one, unless that is root: a user who may use many ids there has one
- * share. Each entry has the number of the user for whom it is counted, which entry_remove() gives back.
+ * A process counts for the user that it was forked as, and from its next exec, or its end, on for the one that it has
+ * become. In a user namespace that is the owner of the outermost one, unless that is root: a user who may use many ids
+ * there has one share. Each entry has the number of the user for whom it is counted, which entry_remove() gives back.
+ * Events have the user's id for user space, where src/model/user.h decides likewise.
  *
  * A run (`sluice run`) has no shares: it is one user's.
  */
@@ -128,7 +129,7 @@ entry_remove(const struct proc_key *key, const struct proc *p)
 	return true;
 }
 
-/* Lets a process count for the user that it has become, as it execs. */
+/* Lets a process count for the user that it has become: as it execs, or as it ends without having done so. */
 static __always_inline void
 user_follow(struct proc *p, struct task_struct *untrusted)
 {

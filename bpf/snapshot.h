@@ -108,8 +108,11 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 	 */
 	if ((snapshot_enter || is_found || !p->execed) && signal->live.counter > 0) {
 		struct context c = {};
+		u32 number;
 
 		context_ids(&c, k);
+		if (p->user)
+			user_read(&number, &e->user_uid, k->untrusted);
 		e->flags &= ~EVENT_NO_CREDENTIALS;
 		e->flags |= c.elevated;
 		e->uid = c.uid;

@@ -9,6 +9,7 @@
 #include "agent/host_state.h"
 #include "attach/filter.h"
 #include "base/clock.h"
+#include "model/user.h"
 
 #define ADMIT_SHARE 10			/* one part in so many of the time that passes for refused processes may take */
 #define READ_AHEAD (READER_QUEUE / 2)
@@ -102,7 +103,8 @@ discover(struct host_agent *h, struct unknown_process *u)
 		return;
 	if (reader_room(a->reader) == 0)
 		reader_finish(a->reader, READ_AHEAD);
-	(void)reader_ask(a->reader, READER_PROCESS, u->state.self.pid, u->state.context.uid, on_discovered, u);
+	(void)reader_ask(a->reader, READER_PROCESS, u->state.self.pid,
+	    user_behind(u->state.context.uid, u->state.context.user_uid), on_discovered, u);
 }
 
 /* Begins the unknown programs that a pass over the running processes discovers. */

@@ -54,6 +54,6 @@ agent_read_titles(struct agent *a)
 		a->next_title = (a->next_title + 1) % TITLES_EACH;
 		*asked = (struct asked_title){ a, titled[i] };
 		a->n_titles++;
-		(void)reader_ask(a->reader, READER_TITLE, asked->of.key.pid, asked->of.uid, on_title, asked);
+		(void)reader_ask(a->reader, READER_TITLE, asked->of.key.pid, asked->of.user, on_title, asked);
 	}
 }

@@ -39,6 +39,7 @@ struct subscription {
 	struct bufferevent *to;		/* owned */
 	char *run_id;			/* owned */
 	uint32_t uid;			/* of the subscriber */
+	uint32_t user;			/* behind it: whose share it takes, see model/user.h */
 	uint32_t kept_pid;		/* see probes_keep(); 0: it has called exec */
 	uint64_t lost;			/* events, which are not reported to the subscriber yet */
 	uint64_t withheld;		/* programs, likewise */
@@ -104,7 +105,7 @@ has_room(const struct subscription *s, size_t size)
 		size_t waiting = evbuffer_get_length(bufferevent_get_output(other->to));
 
 		all += waiting;
-		own += other->uid == s->uid ? waiting : 0;
+		own += other->user == s->user ? waiting : 0;
 	}
 	return own + all + size <= SUBSCRIPTION_BYTES_MAX;
 }
@@ -442,7 +443,7 @@ on_connection(struct bufferevent *bev, short what, void *arg)
 }
 
 bool
-agent_may_subscribe(struct agent *a, uint32_t uid)
+agent_may_subscribe(struct agent *a, uint32_t user)
 {
 	const size_t most = SUBSCRIPTIONS_MAX - SUBSCRIPTIONS_KEPT;
 	const size_t most_beginning = SUBSCRIPTIONS_BEGINNING - SUBSCRIPTIONS_KEPT;
@@ -451,19 +452,20 @@ agent_may_subscribe(struct agent *a, uint32_t uid)
 	bool has_room;
 
 	DL_FOREACH(a->subscriptions, s) {
-		own += s->uid == uid;
-		others += s->uid != 0;
-		own_beginning += s->uid == uid && s->kept_pid != 0;
-		beginning += s->uid != 0 && s->kept_pid != 0;
+		own += s->user == user;
+		others += s->user != 0;
+		own_beginning += s->user == user && s->kept_pid != 0;
+		beginning += s->user != 0 && s->kept_pid != 0;
 	}
-	has_room = uid == 0 ? a->n_subscriptions < SUBSCRIPTIONS_MAX :
+	has_room = user == 0 ? a->n_subscriptions < SUBSCRIPTIONS_MAX :
 	    own + others < most && own_beginning + beginning < most_beginning;
 	a->subscription_stats.crowded += !has_room;
 	return has_room;
 }
 
 int
-agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to)
+agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, uint32_t user,
+    struct bufferevent *to)
 {
 	const struct timeval silent = { SILENT_S, 0 }, late = { BEGIN_S, 0 };
 	struct subscription *s = calloc(1, sizeof(*s));
@@ -483,6 +485,7 @@ agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid,
 		return -ENOMEM;
 	}
 	s->uid = uid;
+	s->user = user;
 	s->kept_pid = pid;
 	s->agent = a;
 	s->to = to;

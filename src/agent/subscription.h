@@ -32,12 +32,14 @@ enum {
  * that begins the run, which has not called exec; the rules in the kernel leave out none of its programs. Events beyond
  * what may wait are lost, which is reported to the subscriber. One that has read nothing for ten minutes, although
  * something waits, whose process has not called exec within ten seconds, or that sends anything, is disconnected. uid:
- * the subscriber's, which agent_may_subscribe() has admitted. Any but root gets the events of this user's programs
- * alone: what runs as another user, or may, is withheld and counted. Returns 0 or -ENOMEM.
+ * the subscriber's. Any but root gets the events of this user's programs alone: what runs as another user, or may, is
+ * withheld and counted. user: the one behind the subscriber (model/user.h), which agent_may_subscribe() has admitted.
+ * Returns 0 or -ENOMEM.
  */
-int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, struct bufferevent *to);
+int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, uint32_t uid, uint32_t user,
+    struct bufferevent *to);
 /* Returns whether a user may have one more subscription; if not, that is counted. */
-bool agent_may_subscribe(struct agent *a, uint32_t uid);
+bool agent_may_subscribe(struct agent *a, uint32_t user);
 
 struct subscription_stats {
 	uint64_t crowded;	/* subscriptions beyond the limits */

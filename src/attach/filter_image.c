@@ -12,6 +12,7 @@
 
 #include "attach/filter_build.h"
 #include "base/glob.h"
+#include "model/user.h"
 
 #define NARROW 16		/* a range of users up to this width is stored as a key for each */
 

@@ -176,7 +176,7 @@ decode_exec(struct decoder *d, const void *record, size_t len, enum state_kind k
 	s.anchor = key_decode(&ev->anchor);
 	s.ppid = ev->ppid;
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
-		ev->cgroup_v2, ev->cgroup_v1, (ev->flags & EVENT_EXE_OF_ROOT) != 0,
+		ev->cgroup_v2, ev->cgroup_v1, ev->user_uid, (ev->flags & EVENT_EXE_OF_ROOT) != 0,
 		(ev->flags & EVENT_ELEVATED) != 0 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));
 	/* A path without components is "/", which no executable is; a truncated path is unknown. */
@@ -245,7 +245,7 @@ decode_state(struct decoder *d, const void *record, size_t len, enum state_kind 
 	s.is_on_cpu = ev->flags & EVENT_ON_CPU;
 	s.is_torn = ev->flags & EVENT_TORN;
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
-		ev->cgroup_v2, ev->cgroup_v1, (ev->flags & EVENT_EXE_OF_ROOT) != 0,
+		ev->cgroup_v2, ev->cgroup_v1, ev->user_uid, (ev->flags & EVENT_EXE_OF_ROOT) != 0,
 		(ev->flags & EVENT_ELEVATED) != 0 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));
 	counters_decode(d, &ev->counters, ev->flags, &s.counters);

@@ -17,6 +17,7 @@
 #include "correlate/runs.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
+#include "model/user.h"
 
 #define KEY_SIZE (2 * ENGINE_PATH_SIZE)
 
@@ -43,11 +44,18 @@ run_id(char out[UUID_STR_LEN], const char *engine, const char *key)
 	uuid_unparse_lower(id, out);
 }
 
-/* The user of p's program; UINT32_MAX: unknown. */
+/* The user whose word p's program is; UINT32_MAX: unknown. */
 static uint32_t
 user_of(const struct process *p)
 {
-	return p->has_context ? p->context.uid : UINT32_MAX;
+	return p->has_context ? user_witness(p->context.uid, p->context.user_uid) : UINT32_MAX;
+}
+
+/* Whose share a run of p's program is of. */
+static owner_t
+share_of(const struct process *p)
+{
+	return owner_of(p->has_context ? user_behind(p->context.uid, p->context.user_uid) : UINT32_MAX);
 }
 
 /*
@@ -73,7 +81,7 @@ run_by_key(struct correlator *c, const struct process *p, const char *engine, co
 	run_id(id, engine, key);
 	r = run_find(c, id);
 	*is_new = r == NULL;
-	return r != NULL ? r : run_get(c, id, owner_of(user_of(p)));
+	return r != NULL ? r : run_get(c, id, share_of(p));
 }
 
 /*

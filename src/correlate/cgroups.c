@@ -13,6 +13,7 @@
 #include "correlate/process.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
+#include "model/user.h"
 
 struct cgroup_path *
 cgroup_find(struct correlator *c, uint64_t id, bool is_v2)
@@ -86,14 +87,14 @@ leave(struct correlator *c, struct cgroup_path *g)
 }
 
 static void
-own(struct correlator *c, uint64_t id, bool is_v2, uint32_t uid)
+own(struct correlator *c, uint64_t id, bool is_v2, uint32_t user)
 {
 	struct cgroup_path *g = cgroup_find(c, id, is_v2);
 	struct cgroup_owner *owner;
 
 	if (g == NULL || g->owner->id != 0)
 		return;
-	owner = owner_add(c, owner_of(uid));
+	owner = owner_add(c, owner_of(user));
 	if (owner == NULL)
 		return;
 	leave(c, g);
@@ -103,8 +104,10 @@ own(struct correlator *c, uint64_t id, bool is_v2, uint32_t uid)
 void
 cgroups_own(struct correlator *c, const struct program_context *context)
 {
-	own(c, context->cgroup_v2, true, context->uid);
-	own(c, context->cgroup_v1, false, context->uid);
+	const uint32_t user = user_behind(context->uid, context->user_uid);
+
+	own(c, context->cgroup_v2, true, user);
+	own(c, context->cgroup_v1, false, user);
 }
 
 /* Drops the path that was used least recently of the owner whose paths take most. */

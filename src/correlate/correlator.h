@@ -163,7 +163,7 @@ bool correlator_show(struct correlator *c, uint32_t pid, void (*fn)(const struct
 struct titled {
 	struct program_key key;
 	uint64_t hash;		/* of the title read last; 0: none yet */
-	uint32_t uid;
+	uint32_t user;		/* behind it, see model/user.h */
 };
 /* Fills in up to max processes whose titles are due, and returns how many. Fewer than max: the round is complete. */
 size_t correlator_titled(struct correlator *c, struct titled *titled, size_t max);
@@ -179,6 +179,7 @@ struct belongings {
 	bool is_by_hand;	/* the run was set by hand */
 	struct opt_u64 run_uid;	/* of the run's first program */
 	struct opt_u64 uid;	/* of the program; unknown also where it is, or may become, another user: elevated */
+	uint32_t user;		/* behind the program, as far as it is known, see model/user.h */
 	uint64_t cgroup_v2;	/* ids; 0 none */
 	uint64_t cgroup_v1;
 };

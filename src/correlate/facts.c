@@ -20,6 +20,7 @@
 #include "correlate/state.h"
 #include "correlate/text_budget.h"
 #include "correlate/wal.h"
+#include "model/user.h"
 
 #define KEY_SIZE (ENGINE_PATH_SIZE + 2 * ENGINE_NAME_SIZE + 80)
 
@@ -120,6 +121,12 @@ run_of(const struct fact *f)
 	return f != NULL ? f->run : NULL;
 }
 
+static uint32_t
+witness_of(const struct run *r)
+{
+	return user_witness((uint32_t)r->uid.value, r->user_uid);
+}
+
 /* Adds the fact for programs of system users. It stays with its run while that lives. */
 static void
 publish_shared(struct correlator *c, struct run *r, const char *engine, const char *root)
@@ -132,7 +139,7 @@ publish_shared(struct correlator *c, struct run *r, const char *engine, const ch
 	if (f != NULL && f->run == r)
 		return;
 	is_rival = f != NULL && !run_is_idle(f->run) &&
-	    !(f->run->uid.known && r->uid.known && f->run->uid.value == r->uid.value);
+	    !(f->run->uid.known && r->uid.known && witness_of(f->run) == witness_of(r));
 	if (is_rival && f->n > 0)
 		return;
 	f = fact_get(c, is_rival ? f->run : r, key, len);

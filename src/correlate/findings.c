@@ -201,7 +201,7 @@ emit_failed(struct correlator *c, struct run *r, const struct task *t, const str
 
 	if (!is_allowed(c, r, end_ns))
 		return;
-	d.r.head = (struct record_head){ .user = r->uid, .time_us = state_wall_us(c, end_ns), .run_id = r->id,
+	d.r.head = (struct record_head){ .user = run_share(r), .time_us = state_wall_us(c, end_ns), .run_id = r->id,
 		.pipeline = r->pipeline, .sample = r->sample };
 	if (t != NULL) {
 		d.r.head.task_id = name_or_null(t->task_id);

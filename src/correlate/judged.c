@@ -12,7 +12,7 @@
 
 #define TEXT_BYTES 4096		/* of the largest text that the table holds */
 
-_Static_assert(sizeof(struct judged) == JUDGED_DEPTH * 32 + 16, "compared as bytes");
+_Static_assert(sizeof(struct judged) == JUDGED_DEPTH * 40 + 16, "compared as bytes");
 
 bool
 judged_add(struct judged *key, int depth, const struct process *p, struct text *text)
@@ -24,7 +24,9 @@ judged_add(struct judged *key, int depth, const struct process *p, struct text *
 		key->at[depth].cgroup_v2 = p->context.cgroup_v2;
 		key->at[depth].cgroup_v1 = p->context.cgroup_v1;
 		key->at[depth].uid = p->context.uid;
-		key->at[depth].has_context = 1 + p->context.is_exe_of_root;
+		key->at[depth].user_uid = p->context.user_uid;
+		key->at[depth].has_context = true;
+		key->at[depth].is_exe_of_root = p->context.is_exe_of_root;
 	}
 	return true;
 }

@@ -24,7 +24,9 @@ struct judged {
 		uint64_t cgroup_v2;
 		uint64_t cgroup_v1;
 		uint32_t uid;
-		uint32_t has_context;	/* 2: and root owns the executable */
+		uint32_t user_uid;
+		uint32_t has_context;
+		uint32_t is_exe_of_root;
 	} at[JUDGED_DEPTH];
 	const char *engine;		/* kept_name(), of the run around it; NULL: none */
 	uint32_t strength;		/* of that run's evidence */

@@ -9,6 +9,7 @@
 #include "correlate/runs.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
+#include "model/user.h"
 
 bool
 correlator_knows(struct correlator *c, const struct program_key *key)
@@ -37,6 +38,7 @@ process_belongings(const struct process *p, struct belongings *ret)
 	const struct run *r = p->run;
 
 	*ret = (struct belongings){ .uid = { p->context.uid, p->has_context && !p->is_elevated },
+		.user = user_behind(p->context.uid, p->context.user_uid),
 		.cgroup_v2 = p->context.cgroup_v2, .cgroup_v1 = p->context.cgroup_v1 };
 	if (r == NULL)
 		return;

@@ -295,7 +295,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	process_exec(c, p, s, &above);
 	cgroups_own(c, &s->context);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
-	judgement_begin(c, &rules, s->context.uid, s->time_ns);
+	judgement_begin(c, &rules, &s->context, s->time_ns);
 	process_set_text(c, p, shared_text_of(c, users_trim(c, s, &trimmed), known, &candidate));
 	attribute_exec(c, p, attribute_parent(c, p), before, &candidate);
 	judgement_end(c, &rules);

@@ -207,7 +207,8 @@ static bool
 is_same_context(const struct program_context *a, const struct program_context *b)
 {
 	return a->uid == b->uid && a->gid == b->gid && a->pid_ns == b->pid_ns && a->mnt_ns == b->mnt_ns &&
-	    a->net_ns == b->net_ns && a->cgroup_v2 == b->cgroup_v2 && a->cgroup_v1 == b->cgroup_v1;
+	    a->net_ns == b->net_ns && a->cgroup_v2 == b->cgroup_v2 && a->cgroup_v1 == b->cgroup_v1 &&
+	    a->user_uid == b->user_uid;
 }
 
 void

@@ -13,6 +13,7 @@
 #include "correlate/runs.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
+#include "model/user.h"
 
 void
 program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head)
@@ -20,7 +21,7 @@ program_head_fill(const struct correlator *c, const struct process *p, struct re
 	const struct task *t = p->is_overhead ? NULL : p->task;
 
 	(void)c;
-	head->user = (struct opt_u64){ p->context.uid, p->has_context };
+	head->user = p->has_context ? user_share(p->context.uid, p->context.user_uid) : (struct opt_u64){ 0 };
 	if (p->run != NULL) {
 		head->run_id = p->run->id;
 		head->pipeline = p->run->pipeline;
@@ -160,5 +161,6 @@ program_candidate_context(struct correlator *c, const struct process *p, struct 
 	s->cgroup_v1 = v1 != NULL ? v1->path : NULL;
 	s->has_uid = true;
 	s->uid = p->context.uid;
+	s->user_uid = p->context.user_uid;
 	s->is_exe_of_root = p->context.is_exe_of_root;
 }

@@ -14,6 +14,7 @@
 #include "identify/redact.h"
 #include "identify/tool.h"
 #include "identify/traceparent.h"
+#include "model/user.h"
 
 #define VARIABLES_MAX 16
 
@@ -248,7 +249,8 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 			in.words = (struct candidate_words){ 0 };
 		argv = kept;
 	}
-	return program_text_of(c, &(struct text_parts){ .owner = owner_of(s->context.uid),
+	return program_text_of(c, &(struct text_parts){
+	    .owner = owner_of(user_behind(s->context.uid, s->context.user_uid)),
 	    .argv = argv, .argc = argc, .argv_truncated = is_cut,
 	    .exe = exe, .comm = comm, .cwd = cwd, .tool = in.tool, .words = in.words,
 	    .trace_id = has_trace ? trace.trace_id : NULL, .span_id = has_trace ? trace.span_id : NULL,

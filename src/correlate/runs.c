@@ -45,17 +45,20 @@ run_get(struct correlator *c, const char *id, owner_t owner)
 }
 
 owner_t
-run_owner_by_hand(const struct opt_u64 *uid)
+run_owner_by_hand(uint32_t uid, uint32_t user_uid)
 {
-	return uid->known && uid->value > SYSTEM_UID_MAX ? owner_of((uint32_t)uid->value) : 0;
+	return user_is_of_system(uid, user_uid) ? 0 : owner_of(user_behind(uid, user_uid));
 }
 
 void
 run_restored(struct correlator *c, struct run *r)
 {
+	const uint32_t uid = (uint32_t)r->uid.value;
+
 	if (r->owner != 0 || !r->uid.known)
 		return;
-	r->owner = r->strength == STRENGTH_EXPLICIT ? run_owner_by_hand(&r->uid) : owner_of((uint32_t)r->uid.value);
+	r->owner = r->strength == STRENGTH_EXPLICIT ? run_owner_by_hand(uid, r->user_uid) :
+	    owner_of(user_behind(uid, r->user_uid));
 	share_add(c, SHARE_RUNS, r->owner);
 }
 
@@ -167,13 +170,20 @@ run_learn(struct correlator *c, struct run *r, const struct run_names *names)
 	wal_run(c, r);
 }
 
+static void
+set_user(struct run *r, const struct program_context *of)
+{
+	r->uid = (struct opt_u64){ of->uid, true };
+	r->user_uid = of->user_uid;
+}
+
 void
 run_take_placement(struct correlator *c, struct run *r, const struct process *p)
 {
 	const struct location *l = p->location;
 
 	if (p->has_context && !r->uid.known)
-		r->uid = (struct opt_u64){ p->context.uid, true };
+		set_user(r, &p->context);
 	if (l != NULL && l->placement.is_batch) {
 		state_learn_string(c, &r->scheduler, l->placement.scheduler);
 		state_learn_string(c, &r->job_id, l->placement.job);
@@ -215,7 +225,7 @@ run_tag(struct correlator *c, struct run *r, const struct tag *tag, const struct
 		return is_new;
 	run_set_root(c, r, &root->id);
 	if (root->has_context)
-		r->uid = (struct opt_u64){ root->context.uid, true };
+		set_user(r, &root->context);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "correlate/findings.h"
 #include "correlate/state.h"
 #include "identify/engine.h"
+#include "model/user.h"
 
 #define RUNS_MAX 4096
 #define RUN_ID_SIZE 128
@@ -36,6 +37,7 @@ struct run {
 	char *task;			/* set by hand: the one task of all its programs */
 	char *sample;
 	struct opt_u64 uid;
+	uint32_t user_uid;		/* of the user behind uid, see model/user.h */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
 	struct process_id root;		/* its driver; pid 0: none */
@@ -61,7 +63,13 @@ struct run {
 /* Finds or makes a run; NULL if there is no room for one of that owner, which is counted. */
 struct run *run_get(struct correlator *c, const char *id, owner_t owner);
 /* Returns whose share a run is of that is made by hand for a user: what the system's users begin is of none. */
-owner_t run_owner_by_hand(const struct opt_u64 *uid);
+owner_t run_owner_by_hand(uint32_t uid, uint32_t user_uid);
+/* Returns the user whose share records of a run take, as user_share() does. */
+static inline struct opt_u64
+run_share(const struct run *r)
+{
+	return r->uid.known ? user_share((uint32_t)r->uid.value, r->user_uid) : (struct opt_u64){ 0 };
+}
 /* Makes a restored run, with its user, one of that user's share. */
 void run_restored(struct correlator *c, struct run *r);
 struct run *run_ref(struct run *r);				/* takes a reference */

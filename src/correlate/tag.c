@@ -72,7 +72,8 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 		return -ESRCH;
 	if (strlen(tag->run_id) >= RUN_ID_SIZE)
 		return -EINVAL;
-	r = run_get(c, tag->run_id, run_owner_by_hand(&(struct opt_u64){ root->context.uid, root->has_context }));
+	r = run_get(c, tag->run_id,
+	    root->has_context ? run_owner_by_hand(root->context.uid, root->context.user_uid) : 0);
 	if (r == NULL)
 		return -ENOSPC;
 	if (run_tag(c, r, tag, root) < 0)

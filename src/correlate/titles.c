@@ -19,6 +19,7 @@
 #include "correlate/wal.h"
 #include "identify/engine.h"
 #include "identify/redact.h"
+#include "model/user.h"
 
 uint64_t
 correlator_title_hash(const char *title, size_t len)
@@ -45,7 +46,8 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 		if (n == max)
 			return n;	/* the rest follow in the next call */
 		p->title->round = c->title_round + 1;
-		titled[n++] = (struct titled){ p->self, p->title->hash, p->context.uid };
+		titled[n++] = (struct titled){ p->self, p->title->hash,
+		    user_behind(p->context.uid, p->context.user_uid) };
 	}
 	c->title_round++;
 	return n;
@@ -71,7 +73,7 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 		return;
 	text_escape(title, len, text, TEXT_ESCAPE_MAX(len), NULL);
 	argv[0] = text;
-	judgement_begin(c, &rules, p->context.uid, now_ns);
+	judgement_begin(c, &rules, &p->context, now_ns);
 	redaction_apply(c->redaction, c->rules, argv, 1, &c->arena);
 	/* Equal to argv[0]: these are the arguments that it was started with, not a title. */
 	if (p->text->argv == NULL || p->text->argc == 0 || strcmp(p->text->argv[0], argv[0]) != 0) {

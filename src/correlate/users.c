@@ -12,6 +12,7 @@
 #include "identify/match.h"
 #include "model/event.h"
 #include "model/ruleset.h"
+#include "model/user.h"
 
 #define WINDOW_NS (USE_SECONDS * UINT64_C(1000000000))
 #define NAME_KEPT 256			/* bytes of a path that any program has */
@@ -79,9 +80,9 @@ judgement_gave_up(struct correlator *c)
 }
 
 void
-judgement_begin(struct correlator *c, struct judgement *j, uint32_t uid, uint64_t now_ns)
+judgement_begin(struct correlator *c, struct judgement *j, const struct program_context *of, uint64_t now_ns)
 {
-	j->user = user_use(c, uid);
+	j->user = user_use(c, user_behind(of->uid, of->user_uid));
 	j->allowed = LEAST_STEPS;
 	if (j->user != NULL)
 		j->allowed += room_of(&j->user->steps, &c->all_steps, USER_STEPS, ALL_STEPS, now_ns);
@@ -107,7 +108,7 @@ judgement_end(struct correlator *c, struct judgement *j)
 static bool
 take_text(struct correlator *c, const struct exec_event *s, uint64_t n)
 {
-	struct user *u = user_use(c, s->context.uid);
+	struct user *u = user_use(c, user_behind(s->context.uid, s->context.user_uid));
 
 	if (u == NULL)
 		return true;
@@ -148,7 +149,7 @@ users_trim(struct correlator *c, const struct exec_event *s, struct exec_event *
 	size_t all, kept;
 
 	/* The command of `sluice run` shares with no other, and users of the system are trusted. */
-	if (c->whole != NULL || s->context.uid <= SYSTEM_UID_MAX || is_short(s))
+	if (c->whole != NULL || user_is_of_system(s->context.uid, s->context.user_uid) || is_short(s))
 		return s;
 	all = length_of(s->exe) + length_of(s->cwd);
 	for (size_t i = 0; s->argv != NULL && i < s->argc; i++)

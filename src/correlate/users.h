@@ -12,7 +12,7 @@
  *
  * Tables of the correlator are shared as the kernel side shares its own (bpf/share.h): a user may have another entry
  * while having fewer than are free. One user alone gets half of a table, two get a third each, and so on; and there is
- * room for each user who has less.
+ * room for each user who has less. All ids that a user uses in user namespaces are that one user (model/user.h).
  */
 #ifndef SLUICE_CORRELATE_USERS_H
 #define SLUICE_CORRELATE_USERS_H
@@ -47,6 +47,7 @@ typedef uint16_t owner_t;
 
 struct correlator;
 struct exec_event;
+struct program_context;
 
 /* What was used within the last USE_SECONDS, which is that of a window and of a part of the one before. */
 struct recent_use {
@@ -69,8 +70,8 @@ struct judgement {
 	struct user *user;		/* NULL: without memory */
 };
 
-/* Opens an account for what the rules may do over a program of this user. now_ns: CLOCK_BOOTTIME. */
-void judgement_begin(struct correlator *c, struct judgement *j, uint32_t uid, uint64_t now_ns);
+/* Opens an account for what the rules may do over a program, of the user behind it. now_ns: CLOCK_BOOTTIME. */
+void judgement_begin(struct correlator *c, struct judgement *j, const struct program_context *of, uint64_t now_ns);
 /* Closes it, takes from the user's what was used, and counts that the rules gave up if it was spent. */
 void judgement_end(struct correlator *c, struct judgement *j);
 /* Counts that the rules gave up, with an account of the caller's. */

@@ -38,7 +38,7 @@ struct process;
 struct run;
 struct task;
 
-#define WAL_VERSION 7
+#define WAL_VERSION 8
 /* A change of these numbers needs a new version, since masks get another bit. */
 #define WAL_COUNTERS 28	/* numbers of struct counters */
 #define WAL_USAGE_FIELDS 26	/* members of struct usage */

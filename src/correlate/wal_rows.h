@@ -39,7 +39,7 @@
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 24, , ) \
+	ROW(FLAGS, 2, 25, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -69,7 +69,8 @@
 	ROW(TEXT, 2, 20, , sample) \
 	ROW(FAILING, 4, 21, , failing) \
 	ROW(SOME, 4, 23, u32, findings) \
-	ROW(SOME, 4, 23, u32, failed_tasks)
+	ROW(SOME, 4, 23, u32, failed_tasks) \
+	ROW(SOME, 8, 24, u32, user_uid)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
@@ -113,7 +114,7 @@ enum process_bit {
 #define WAL_VERSION_ELEVATED 7		/* before, any process may be elevated for all that is known */
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \
-	ROW(FLAGS, 2, 28, , ) \
+	ROW(FLAGS, 2, 29, , ) \
 	ROW(BOOL, 2, 0, , has_context) \
 	ROW(BOOL, 2, 1, , is_forked) \
 	ROW(BOOL, 2, 2, , is_announced) \
@@ -140,7 +141,8 @@ enum process_bit {
 	ROW(IF, 2, 0, context, context) \
 	ROW(BOOL, 6, 25, , is_start_due) \
 	ROW(BOOL, 7, 26, , is_unjudged) \
-	ROW(BOOL, WAL_VERSION_ELEVATED, 27, , is_elevated)
+	ROW(BOOL, WAL_VERSION_ELEVATED, 27, , is_elevated) \
+	ROW(SOME, 8, 28, u32, context.user_uid)
 
 /* The usage of a process comes after its attribution; its text, title and failures follow. */
 #define PROCESS_USAGE_ROWS(ROW) \

@@ -72,7 +72,7 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 	uint64_t until = r->phase == PHASE_END ? w->end_ns : now_ns;
 
 	if (run != NULL) {
-		r->head.user = run->uid;
+		r->head.user = run_share(run);
 		r->head.run_id = run->id;
 		r->head.pipeline = run->pipeline;
 		r->run_name = run->name;

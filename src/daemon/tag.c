@@ -51,6 +51,7 @@ struct waiting_tag {
 	struct event *again;
 	unsigned tries;
 	uint32_t pid;
+	uint32_t user;			/* behind the client, once check_process() has found it */
 	bool is_subscription;
 };
 
@@ -69,7 +70,7 @@ subscribe(struct waiting_tag *w, const char *run_id, json_t *answer)
 
 	if (to == NULL)
 		return;		/* it has disconnected */
-	r = agent_subscribe(w->daemon->agent, run_id, w->pid, peer.uid, to);
+	r = agent_subscribe(w->daemon->agent, run_id, w->pid, peer.uid, w->user, to);
 	if (r < 0)
 		log_fields(LOG_LEVEL_WARNING, "run.subscribe", LOG_FIELDS(LOG_TEXT("run", run_id)),
 		    "its events are not passed on: %s", strerror(-r));
@@ -110,6 +111,13 @@ is_of_others(const struct belongings *of, const void *arg)
 	return !of->run_uid.known || of->run_uid.value != peer->uid;
 }
 
+/* Returns the user behind a client, of whom the kernel reported this process: in a user namespace it is its owner. */
+static uint32_t
+user_of(const struct control_peer *peer, const struct belongings *of)
+{
+	return of->uid.known && of->uid.value == peer->uid ? of->user : peer->uid;
+}
+
 /*
  * A client without all rights has processes of its own user attributed alone, which run as no other and can become
  * none; and it has the events of its own child passed on, below which nothing runs yet. The kernel reported all of that
@@ -135,7 +143,8 @@ check_process(struct waiting_tag *w)
 		return -EALREADY;
 	if (peer.access < CONTROL_ADMIN && correlator_has_descendants(agent_correlator(w->daemon->agent), w->pid))
 		return -ECHILD;
-	return agent_may_subscribe(w->daemon->agent, peer.uid) ? 0 : -EAGAIN;
+	w->user = user_of(&peer, &s.of);
+	return agent_may_subscribe(w->daemon->agent, w->user) ? 0 : -EAGAIN;
 }
 
 static int
@@ -328,7 +337,7 @@ answer_offer(struct daemon *d, struct control_request *req, uint32_t pid)
 		control_answer_error(req, "the agent does not follow the process %u", pid);
 	else if (is_of_others(&s.of, &peer))
 		control_answer_error(req, IN_OTHERS, pid);
-	else if (!agent_may_subscribe(d->agent, peer.uid))
+	else if (!agent_may_subscribe(d->agent, user_of(&peer, &s.of)))
 		control_answer_error(req, "too many runs of this user, or of all, have their events passed on");
 	else
 		control_answer(req, json_pack("{ss ss}", "version", SLUICE_VERSION, "run_suffix", suffix));

@@ -16,6 +16,7 @@
 #include "base/steps.h"
 #include "base/text.h"
 #include "model/follow_index.h"
+#include "model/user.h"
 
 #define ARGS_PER_STEP 8			/* that are compared in the time of a step */
 
@@ -308,7 +309,8 @@ struct search {
 static bool
 is_trusted(enum follow_trust by, const struct candidate *s)
 {
-	return by == TRUST_ANY || (s->has_uid && s->uid <= SYSTEM_UID_MAX) || (by == TRUST_EXE && s->is_exe_of_root);
+	return by == TRUST_ANY || (s->has_uid && user_is_of_system(s->uid, s->user_uid)) ||
+	    (by == TRUST_EXE && s->is_exe_of_root);
 }
 
 static bool

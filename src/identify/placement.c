@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "identify/match.h"
 #include "model/placement_rules.h"
+#include "model/user.h"
 
 enum {
 	NESTED_MAX = 64,		/* nested containers that one rule may find on one path */
@@ -546,7 +547,7 @@ find_program(const struct placement_rule *rules, const struct candidate *s, char
 static bool
 is_of_system(const struct candidate *s)
 {
-	return s->has_uid && s->uid <= SYSTEM_UID_MAX;
+	return s->has_uid && user_is_of_system(s->uid, s->user_uid);
 }
 
 /*
@@ -575,7 +576,7 @@ set_witness(const struct placement_rule *rule, const struct candidate *s, struct
 {
 	if (is_of_system(s))
 		return;
-	here->claimed_by = s->has_uid ? s->uid : UINT32_MAX;
+	here->claimed_by = s->has_uid ? user_witness(s->uid, s->user_uid) : UINT32_MAX;
 	here->scheduler_witness = is_of_daemon(rule, s) ? WITNESS_DAEMON : WITNESS_ARGV;
 	if (here->scheduler_witness == WITNESS_ARGV)
 		here->scheduler_confidence = at_most(here->scheduler_confidence, claim_confidence);

@@ -29,6 +29,7 @@ struct candidate {
 	bool has_uid;
 	bool is_exe_of_root;		/* the host's root owns the executable; false: another user, or unknown */
 	uint32_t uid;
+	uint32_t user_uid;		/* of the user behind it, see model/user.h */
 	const char *image;		/* of its container, where the runtime or the arguments name it */
 	struct candidate_words words;	/* set by tool_name() */
 	const char *tool;		/* set by tool_name() */

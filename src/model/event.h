@@ -45,6 +45,7 @@ struct program_context {
 	uint32_t net_ns;
 	uint64_t cgroup_v2;	/* ids; 0 none */
 	uint64_t cgroup_v1;
+	uint32_t user_uid;	/* of the user behind it, see model/user.h */
 	bool is_exe_of_root;	/* the host's root owns the executable; false also where that is unknown */
 	bool is_elevated;	/* its effective or its saved uid is another, as that of a setuid program */
 };

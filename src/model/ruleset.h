@@ -50,12 +50,6 @@ struct condition {
 	const struct condition *first, *next;	/* children, in the order of the file */
 };
 
-/*
- * Users up to this one are the system's own (UID_MIN of login.defs less one): no other user can run a program as one of
- * them. User 65534 is not among them, since the containers and services of any user may run as that one.
- */
-#define SYSTEM_UID_MAX 999
-
 /* The source location of a rule, for explanations and for the field tool_rule of records. */
 struct rule_location {
 	const char *file;		/* base name */

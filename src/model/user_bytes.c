@@ -6,12 +6,10 @@
 
 #include <stddef.h>
 
-#include "model/ruleset.h"
-
 int
 user_bytes_index(const struct opt_u64 *user)
 {
-	return user->known && user->value > SYSTEM_UID_MAX ? (int)(user->value % USERS_APART) : -1;
+	return user->known ? (int)(user->value % USERS_APART) : -1;
 }
 
 void

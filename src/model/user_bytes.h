@@ -17,7 +17,7 @@ struct user_bytes {
 	uint64_t of[USERS_APART];
 };
 
-/* Returns where a user's bytes are counted; -1: nowhere, as of no user, or of one of the system, who is trusted. */
+/* Returns where the bytes of a user (model/user.h) are counted; -1: nowhere, as of one who has no share. */
 int user_bytes_index(const struct opt_u64 *user);
 /* Takes from each user its part of so many bytes, which are removed from a store that has `all` bytes. */
 void user_bytes_shrink(struct user_bytes *b, uint64_t less, uint64_t all);

@@ -413,11 +413,11 @@ reader_close(struct reader *r)
 }
 
 bool
-reader_ask(struct reader *r, enum reader_kind kind, uint32_t pid, uint32_t uid, reader_done *done, void *arg)
+reader_ask(struct reader *r, enum reader_kind kind, uint32_t pid, uint32_t user, reader_done *done, void *arg)
 {
 	if (r->n == READER_QUEUE)
 		return false;
-	*item_at(r, r->n++) = (struct item){ .id = ++r->last_id, .kind = kind, .pid = pid, .uid = uid, .done = done,
+	*item_at(r, r->n++) = (struct item){ .id = ++r->last_id, .kind = kind, .pid = pid, .uid = user, .done = done,
 		.arg = arg };
 	send_items(r);
 	return true;

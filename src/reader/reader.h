@@ -47,10 +47,12 @@ void reader_close(struct reader *r);
 typedef void reader_done(const struct reader_answer *answer, void *arg);
 
 /*
- * Asks for the title or all of a process (enum reader_kind), of user uid; done is called later, from the event loop or
- * from reader_finish(), in the order in which was asked. Returns false if the queue is full.
+ * Asks for the title or all of a process (enum reader_kind). user: the one behind it (model/user.h). done is called
+ * later, from the event loop or from reader_finish(), in the order in which was asked. Returns false if the queue is
+ * full.
  */
-bool reader_ask(struct reader *r, enum reader_kind kind, uint32_t pid, uint32_t uid, reader_done *done, void *arg);
+bool reader_ask(struct reader *r, enum reader_kind kind, uint32_t pid, uint32_t user, reader_done *done,
+    void *arg);
 /* Returns how many items may be asked for. */
 size_t reader_room(const struct reader *r);
 /*

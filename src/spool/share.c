@@ -8,9 +8,9 @@
  * an eighth is free again, or would be without the log, and the whole state is put. A small state is put before, if the
  * last one keeps the oldest segment from giving way.
  *
- * Users of the system have no share, nor has what belongs to no user: for them the oldest gives way (room.c). So it
- * does for a user who has little in the spool, however little is free: else those who have no share could have all
- * others refused.
+ * What is of the system's users has no share, as what belongs to no user (model/user.h): for it the oldest gives way
+ * (room.c). So it does for a user who has little in the spool, however little is free: else those who have no share
+ * could have all others refused.
  */
 #include "model/losses.h"
 #include "spool/state.h"

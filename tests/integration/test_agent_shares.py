@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import harness
 from agent import AgentTest
@@ -20,6 +21,8 @@ from load import own, own_folder
 GREEDY, OTHER, MODEST = 64001, 64002, 64003  # users that own nothing
 MAX = 2048  # processes
 USERS = 4096  # bpf/user.h
+IDS, FIRST_ID = 500, 100000  # subordinate ids of one user
+USER_TEXT, USE_SECONDS = 1 << 19, 2  # correlate/users.h
 CLONE_NEWUSER = 0x10000000
 
 # PROGRAM NAME N BYTES: runs so many programs, one after the other, with an argument of BYTES in each.
@@ -124,30 +127,71 @@ class Shares(AgentTest):
         a.settle()
         a.wait(lambda: self.entries(a, GREEDY) == 0, what="the share of none")
 
-    def test_ids_of_a_user_namespace_are_of_its_owner(self):
-        a = self.agent(probes={"max_processes": MAX}).start()
+    def in_namespace(self, owner, run):
+        """Returns the pid of a process that calls run() as root of a user namespace of owner, with ids as newuidmap maps them."""
         made, mapped = os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
                 os.setgroups([])
-                os.setresgid(GREEDY, GREEDY, GREEDY)
-                os.setresuid(GREEDY, GREEDY, GREEDY)
+                os.setresgid(owner, owner, owner)
+                os.setresuid(owner, owner, owner)
                 libc = ctypes.CDLL(None)
                 os.write(made[1], b"1" if libc.unshare(CLONE_NEWUSER) == 0 else b"0")
                 os.read(mapped[0], 1)
-                os.setresuid(7, 7, 7)
-                os.execv("/bin/sleep", ["sleep", "60"])
+                os.setresuid(0, 0, 0)
+                run()
+                os._exit(0)
             finally:
                 os._exit(1)
-        self.addCleanup(lambda: (os.kill(pid, signal.SIGKILL), os.waitpid(pid, 0)))
         if os.read(made[0], 1) != b"1":
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
             self.skipTest("this kernel makes no user namespaces")
         with open(f"/proc/{pid}/uid_map", "w") as f:
-            f.write("0 100000 1000\n")
+            f.write(f"0 {FIRST_ID} {IDS}\n")
         os.write(mapped[1], b"1")
+        for fd in made + mapped:
+            os.close(fd)
+        return pid
+
+    def test_ids_of_a_user_namespace_are_of_its_owner(self):
+        def sleep():
+            os.setresuid(7, 7, 7)
+            os.execv("/bin/sleep", ["sleep", "60"])
+
+        a = self.agent(probes={"max_processes": MAX}).start()
+        pid = self.in_namespace(GREEDY, sleep)
+        self.addCleanup(lambda: (os.kill(pid, signal.SIGKILL), os.waitpid(pid, 0)))
         a.wait(lambda: open(f"/proc/{pid}/comm").read() == "sleep\n", what="the exec")
-        self.assertEqual((1, 0), (self.entries(a, GREEDY), self.entries(a, 100007)))
+        self.assertEqual((1, 0), (self.entries(a, GREEDY), self.entries(a, FIRST_ID + 7)))
+
+    def test_many_ids_of_a_user_have_the_text_of_one(self):
+        """Each of them runs one program with long arguments. As users of their own they would have the text of all."""
+        program, size = own("true"), 30000
+
+        def one_each():
+            for i in range(1, IDS):
+                pid = os.fork()
+                if pid == 0:
+                    os.setresuid(i, i, i)
+                    os.execv(program, ["true", "greedy", str(i), "x" * size])
+                os.waitpid(pid, 0)
+
+        a = self.agent(probes={"ring": "64MiB"}).start()
+        begin = time.monotonic()
+        pid = self.in_namespace(GREEDY, one_each)
+        self.assertEqual(0, self.runs(MODEST, "modest", 20, 20000).wait())
+        self.assertEqual(0, os.waitpid(pid, 0)[1])
+        seconds = time.monotonic() - begin
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        ends = [r for r in read_lake(a.lake)["sluice.program"] if r["phase"] == "END" and r["argv"]]
+        greedy = [r for r in ends if r["argv"][1:2] == ["greedy"]]
+        whole = sum(not r["argv_truncated"] for r in greedy)
+        self.assertEqual({FIRST_ID + i for i in range(1, IDS)}, {r["uid"] for r in greedy})
+        self.assertEqual(0, sum(r["argv_truncated"] for r in ends if r["uid"] == MODEST))
+        self.assertTrue(0 < whole * (size - 1024) <= USER_TEXT * (seconds + 2 * USE_SECONDS), (whole, seconds))
 
     def test_a_user_below_its_share_of_the_ring_loses_nothing(self):
         """While no agent reads: the ring has room for a part of what two users write, and for all of the third."""

@@ -169,6 +169,7 @@ good_exec_with(const void *exe, size_t exe_len, const void *cwd, size_t cwd_len,
 	e->pid_ns = 46;
 	e->mnt_ns = 47;
 	e->net_ns = 48;
+	e->user_uid = 49;
 	e->argc = argc;
 	strcpy(e->comm, "bwa");
 	e->exe_len = (uint32_t)exe_len;
@@ -209,6 +210,7 @@ good_state(uint16_t kind)
 	e->pid_ns = 46;
 	e->mnt_ns = 47;
 	e->net_ns = 48;
+	e->user_uid = 49;
 	e->cgroup_v2 = 44;
 	e->cgroup_v1 = 45;
 	strcpy(e->comm, "fifteen_letters");

@@ -151,9 +151,9 @@ teardown(void **state)
 	return 0;
 }
 
-/* Returns the end of a new subscriber of that user. */
+/* Returns the end of a new subscriber with that id, which is one of this user's. */
 static int
-subscriber(uint32_t uid)
+subscriber_of(uint32_t user, uint32_t uid)
 {
 	struct bufferevent *bev;
 	int fds[2];
@@ -161,8 +161,14 @@ subscriber(uint32_t uid)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
 	bev = bufferevent_socket_new(base, fds[0], BEV_OPT_CLOSE_ON_FREE);
 	bufferevent_enable(bev, EV_READ | EV_WRITE);
-	assert_int_equal(agent_subscribe(&agent, RUN, 42, uid, bev), 0);
+	assert_int_equal(agent_subscribe(&agent, RUN, 42, uid, user, bev), 0);
 	return fds[1];
+}
+
+static int
+subscriber(uint32_t uid)
+{
+	return subscriber_of(uid, uid);
 }
 
 static void
@@ -403,6 +409,23 @@ paths_of_cgroups_are_those_of_own_programs(void **state)
 }
 
 static void
+ids_of_a_user_have_the_runs_of_one(void **state)
+{
+	int fds[SUBSCRIPTIONS_MAX], n = 0;
+
+	(void)state;
+	while (agent_may_subscribe(&agent, ALICE) && n < SUBSCRIPTIONS_MAX) {
+		fds[n] = subscriber_of(ALICE, 100000 + (uint32_t)n);
+		n++;
+	}
+	assert_int_equal(n, (SUBSCRIPTIONS_BEGINNING - SUBSCRIPTIONS_KEPT) / 2);
+	assert_true(agent_may_subscribe(&agent, BOB));
+	while (n > 0)
+		close(fds[--n]);
+	turn();
+}
+
+static void
 the_next_user_has_a_run_whatever_one_has(void **state)
 {
 	int fds[SUBSCRIPTIONS_MAX], n = 0, more;
@@ -602,6 +625,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_own_program_that_a_withheld_one_replaces_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_event_of_another_run_does_not_follow_an_own_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(paths_of_cgroups_are_those_of_own_programs, setup, teardown),
+		cmocka_unit_test_setup_teardown(ids_of_a_user_have_the_runs_of_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_next_user_has_a_run_whatever_one_has, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_does_not_read_leaves_room_to_others, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_never_reads_is_cut_off, setup, teardown),

@@ -30,6 +30,7 @@ exec_carries_every_field(void **state)
 	assert_int_equal(s->context.pid_ns, 46);
 	assert_int_equal(s->context.mnt_ns, 47);
 	assert_int_equal(s->context.net_ns, 48);
+	assert_int_equal(s->context.user_uid, 49);
 	assert_string_equal(s->comm, "bwa");
 	assert_string_equal(seen.exe, "/usr/bin/bwa");
 	assert_string_equal(seen.cwd, "/w/a");
@@ -89,6 +90,7 @@ state_carries_every_field(void **state)
 	assert_int_equal(s->context.pid_ns, 46);
 	assert_int_equal(s->context.mnt_ns, 47);
 	assert_int_equal(s->context.net_ns, 48);
+	assert_int_equal(s->context.user_uid, 49);
 	assert_string_equal(s->comm, "fifteen_letters");
 	assert_numbers(&s->counters, 2000);
 	assert_true(s->counters.has_peak);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "correlate/wal.h"
+#include "correlate/wal_rows.h"
 #include "one_world.h"
 
 static void
@@ -161,7 +162,7 @@ an_elevated_program_is_so_for_the_next_agent(void **state)
 	execs(&w, &plain, "sleep 2d");
 	for (size_t at = 0; at < w.kept.len; at += sizeof(len) + len) {
 		memcpy(&len, w.kept.data + at, sizeof(len));
-		((uint8_t *)w.kept.data)[at + sizeof(len) + 1] = WAL_VERSION - 1;
+		((uint8_t *)w.kept.data)[at + sizeof(len) + 1] = WAL_VERSION_ELEVATED - 1;
 	}
 	world_dies(&w, &options);
 	assert_false(has_known_uid(&plain));

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "correlate/process.h"
+#include "correlate/program_record.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
 #include "one_world.h"
@@ -33,9 +35,21 @@ child_of(struct being *parent, uint32_t uid, const char *words)
 	return b;
 }
 
-/* Execs tool with one argument of len bytes. */
+/* The same, as one of the many ids that this user uses in user namespaces. */
 static struct being
-execs_long(uint32_t uid, size_t len)
+mapped_child_of(struct being *parent, uint32_t user, uint32_t uid, const char *words)
+{
+	struct being b = forks(&w, parent);
+
+	b.context.uid = uid;
+	b.context.user_uid = user;
+	execs(&w, &b, words);
+	return b;
+}
+
+/* Execs tool with one argument of len bytes, as an id of this user. */
+static struct being
+execs_long_of(uint32_t user, uint32_t uid, size_t len)
 {
 	static char text[32768];
 	const char *argv[2];
@@ -45,6 +59,7 @@ execs_long(uint32_t uid, size_t len)
 	struct exec_event s;
 
 	b.context.uid = uid;
+	b.context.user_uid = user;
 	exec_event_fill(&w, &b, first, argv, argv_len, exe, &s);
 	memset(text, 'x', sizeof(text));
 	argv[1] = text;
@@ -52,6 +67,12 @@ execs_long(uint32_t uid, size_t len)
 	s.argc = 2;
 	correlator_exec(w.c, &s);
 	return b;
+}
+
+static struct being
+execs_long(uint32_t uid, size_t len)
+{
+	return execs_long_of(uid, uid, len);
 }
 
 static const struct kept_record *
@@ -194,6 +215,87 @@ a_user_below_its_share_keeps_its_arguments(void **state)
 	}
 }
 
+/* As newuidmap allows: each id is another, and was a user of its own with a share like any other. */
+static void
+five_hundred_ids_of_one_user_are_one_user(void **state)
+{
+	const uint32_t first = 100000, ids = 500;
+	struct correlator_options options;
+	struct being make;
+	uint32_t n = 0;
+
+	(void)state;
+	options = begin_host(true);
+	while (correlator_totals(w.c, w.now).runs_refused == 0)
+		make = mapped_child_of(NULL, 1001, first + n++ % ids, "make");
+	assert_int_equal(n - 1, RUNS_MAX / 2);
+	assert_null(end_of(&make)->run_id);
+	make = child_of(NULL, 1002, "make");
+	assert_non_null(end_of(&make)->run_id);
+	/* So it is for the next agent. */
+	world_dies(&w, &options);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1], RUNS_MAX / 2);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(first) - 1], 0);
+	assert_null(run_get(w.c, "one more", owner_of(1001)));
+	assert_non_null(run_get(w.c, "of another", owner_of(1002)));
+}
+
+static void
+text_of_five_hundred_ids_is_that_of_one_user(void **state)
+{
+	const size_t len = 30000;
+	const uint32_t ids = 500;
+	uint64_t whole = 0;
+	struct being b;
+
+	(void)state;
+	begin_host(false);
+	for (uint32_t i = 0; i < ids; i++) {
+		b = execs_long_of(1001, i, len);	/* among them 0: root of the namespace, and not of the host */
+		whole += !end_of(&b)->program.argv_truncated;
+		records_forget(&w);
+	}
+	assert_in_range(whole, 2 * USER_TEXT / len - 1, 2 * USER_TEXT / (len - LEAST_TEXT));
+	assert_int_equal(HASH_COUNT(w.c->users), 1);
+	b = execs_long(1002, len);
+	assert_false(end_of(&b)->program.argv_truncated);
+}
+
+/* What the spool goes by. */
+static void
+records_take_the_share_of_the_user_behind_them(void **state)
+{
+	const struct {
+		uint32_t user, uid;
+		struct opt_u64 share;
+	} cases[] = {
+		{ 0, 1001, { 1001, true } },		/* not known to the kernel side */
+		{ 1001, 1001, { 1001, true } },
+		{ 1001, 100007, { 1001, true } },
+		{ 1001, 7, { 1001, true } },
+		{ 1001, 0, { 1001, true } },
+		{ 100007, 100007, { 100007, true } },	/* root owns the namespace */
+		{ 7, 100007, { 7, true } },		/* a system user's containers are not trusted as it is */
+		{ 7, 7, { 7, false } },
+		{ 0, 0, { 0, false } },
+	};
+
+	(void)state;
+	begin_host(false);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct being make = mapped_child_of(NULL, cases[i].user, cases[i].uid, "make");
+		struct process *p = process_of(w.c, &make.key);
+		struct record_head head = { 0 };
+
+		program_head_fill(w.c, p, &head);
+		assert_int_equal(head.user.value, cases[i].share.value);
+		assert_int_equal(head.user.known, cases[i].share.known);
+		assert_non_null(p->run);
+		assert_int_equal(run_share(p->run).value, cases[i].share.value);
+		assert_int_equal(run_share(p->run).known, cases[i].share.known);
+	}
+}
+
 static void
 a_run_of_its_own_shares_with_no_other(void **state)
 {
@@ -212,6 +314,9 @@ main(void)
 		T(runs_that_are_over_count_no_longer),
 		T(long_arguments_of_one_user_leave_those_of_another),
 		T(a_user_below_its_share_keeps_its_arguments),
+		T(five_hundred_ids_of_one_user_are_one_user),
+		T(text_of_five_hundred_ids_is_that_of_one_user),
+		T(records_take_the_share_of_the_user_behind_them),
 		T(a_run_of_its_own_shares_with_no_other),
 	};
 

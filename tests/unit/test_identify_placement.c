@@ -272,6 +272,13 @@ arguments_are_the_word_of_their_user(void **state)
 	memset(&p, 0, sizeof(p));
 	assert_true(placement_of_program(shipped, &own, &p));
 	assert_int_equal(p.scheduler_witness, WITNESS_ARGV);
+	/* In a user's namespace no id is of the system, and each is that user's. */
+	own.uid = 0;
+	own.user_uid = 1000;
+	memset(&p, 0, sizeof(p));
+	assert_true(placement_of_program(shipped, &own, &p));
+	assert_int_equal(p.scheduler_witness, WITNESS_ARGV);
+	assert_int_equal(p.claimed_by, 1000);
 	/* A container's, too. */
 	p = told_by("/usr/bin/conmon", "/", NULL, ARGS("conmon", "-c", ID));
 	assert_string_equal(p.container, ID);

@@ -19,7 +19,7 @@
 static void
 put_more(enum topic topic, uint32_t uid, bool is_end)
 {
-	assert_int_equal(kit_put_of(&k, topic, LEN, (struct opt_u64){ uid, true }, is_end), 0);
+	assert_int_equal(kit_put_of(&k, topic, LEN, (struct opt_u64){ uid, uid != SYSTEM }, is_end), 0);
 }
 
 static void
