@@ -107,12 +107,36 @@ struct context {
 	u32 mnt_ns;
 	u32 net_ns;
 	u32 user_ns_level;		/* 0: the host's */
-	u32 elevated;			/* EVENT_ELEVATED if its effective or its saved uid is another */
+	u32 elevated;			/* EVENT_ELEVATED, see elevated_of(); else 0 */
 	u64 cgroup_v2;
 	u64 cgroup_v1;
 	struct kernfs_node *kn_v2;	/* NULL: no cgroup */
 	struct kernfs_node *kn_v1;	/* NULL: no cgroup, or the same as v2's */
 };
+
+/*
+ * Returns EVENT_ELEVATED for a program that may do more than its real user: by another effective or saved id, of a user
+ * or of a group, or by capabilities of its file. For these the kernel, too, keeps a user from looking into a program
+ * (secureexec, dumpable). The user's own are capabilities that are ambient, all that root has, and all in a user
+ * namespace. Without a branch, which verifiers would follow to the end.
+ */
+static __always_inline u32
+elevated_of(const struct cred *cred, u32 uid, u32 gid, u32 user_ns_level)
+{
+	u64 of_file = *(const u64 *)&cred->cap_permitted & ~*(const u64 *)&cred->cap_ambient;
+	u64 differs = (cred->euid.val ^ uid) | (cred->suid.val ^ uid) | (cred->egid.val ^ gid) | (cred->sgid.val ^ gid);
+	u64 counts = ((u64)user_ns_level - 1) & -(u64)uid;	/* its sign: not root, and in no user namespace */
+	u64 has_more;
+
+	barrier_var(differs);
+	barrier_var(of_file);
+	barrier_var(counts);
+	differs |= (of_file | of_file >> 32) & 0xffffffff & -(counts >> 63);
+	barrier_var(differs);
+	has_more = -differs >> 63;
+	_Static_assert(EVENT_ELEVATED == 1 << 16, "the flag is the sign of a number that is not zero");
+	return has_more << 16;
+}
 
 static __always_inline void
 context_ids(struct context *c, const struct task *k)
@@ -123,7 +147,6 @@ context_ids(struct context *c, const struct task *k)
 	struct css_set *cgroups;
 	const struct cred *cred;
 	struct nsproxy *ns;
-	u64 differs;
 	struct pid *pid;
 
 	READ_POINTER(cred, k->untrusted->cred);
@@ -134,11 +157,7 @@ context_ids(struct context *c, const struct task *k)
 		c->uid = cred->uid.val;
 		c->gid = cred->gid.val;
 		c->user_ns_level = cred->user_ns->level;
-		/* without a branch, which verifiers would follow to the end */
-		differs = (cred->euid.val ^ c->uid) | (cred->suid.val ^ c->uid);
-		barrier_var(differs);
-		c->elevated = -differs >> 63 << 16;
-		_Static_assert(EVENT_ELEVATED == 1 << 16, "the flag is the sign of a number that is not zero");
+		c->elevated = elevated_of(cred, c->uid, c->gid, c->user_ns_level);
 	}
 	if (ns && ns->mnt_ns)
 		c->mnt_ns = ns->mnt_ns->ns.inum;

@@ -54,7 +54,7 @@ enum event_flag {
 	EVENT_CANARY = 1 << 13,		/* a child that the agent forked to see whether it is reported */
 	EVENT_ON_CPU = 1 << 14,		/* snapshot of a zombie: its last steps are yet to come */
 	EVENT_EXE_OF_ROOT = 1 << 15,	/* the host's root owns the executable: see is_exe_of_root() in judge.h */
-	EVENT_ELEVATED = 1 << 16,	/* with credentials: its effective or its saved uid is not uid */
+	EVENT_ELEVATED = 1 << 16,	/* with credentials: it may do more than its user, see elevated_of() */
 	EVENT_TORN = 1 << 17,		/* snapshot: it has threads that were released meanwhile twice, or not at all */
 };
 

@@ -51,11 +51,19 @@ struct user_namespace {
 	kuid_t owner;			/* who made it */
 };
 
+typedef struct {
+	u64 val;			/* before 6.3 two numbers of 32 bits */
+} kernel_cap_t;
+
 struct cred {
 	kuid_t uid;
 	kgid_t gid;
 	kuid_t suid;
+	kgid_t sgid;
 	kuid_t euid;
+	kgid_t egid;
+	kernel_cap_t cap_permitted;
+	kernel_cap_t cap_ambient;
 	struct user_namespace *user_ns;
 };
 

@@ -176,7 +176,7 @@ summary_print(FILE *f, const struct summary_options *o)
 		    (unsigned long long)losses.list[i].count);
 	losses_free(&losses);
 	if (agent_withheld(o->agent) > 0)
-		fprintf(f, "sluice: %llu program%s ran as another user, as with sudo: only the agent of this host records %s\n",
+		fprintf(f, "sluice: %llu program%s ran with other rights than this user's, as with sudo: only the agent of this host records %s\n",
 		    (unsigned long long)agent_withheld(o->agent), agent_withheld(o->agent) == 1 ? "" : "s",
 		    agent_withheld(o->agent) == 1 ? "it" : "them");
 	correlator_each_live(agent_correlator(o->agent), on_survivor, &survivors);

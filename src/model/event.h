@@ -47,7 +47,7 @@ struct program_context {
 	uint64_t cgroup_v1;
 	uint32_t user_uid;	/* of the user behind it, see model/user.h */
 	bool is_exe_of_root;	/* the host's root owns the executable; false also where that is unknown */
-	bool is_elevated;	/* its effective or its saved uid is another, as that of a setuid program */
+	bool is_elevated;	/* it may do more than its user: by another id, or capabilities of its file */
 };
 
 /* A variable of the environment that the configuration names; all others are never read. */

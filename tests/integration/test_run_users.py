@@ -129,7 +129,7 @@ class Run(UsersTest):
             summary = json.load(f)
         # env and true, twice; env and setpriv
         self.assertEqual((6, 0), (summary["withheld"], summary["lost"]), done.stderr)
-        self.assertIn("6 programs ran as another user, as with sudo: only the agent of this host records them", done.stderr)
+        self.assertIn("6 programs ran with other rights than this user's, as with sudo: only the agent of this host records them", done.stderr)
         topics = harness.read_lake(self.lake_of(ALICE))
         self.assertEqual(sorted(["sh", "sh", "true", "ls"]), sorted(r["comm"] for r in self.ends(self.lake_of(ALICE))))
         self.assertEqual([], harness.losses(topics))
@@ -140,6 +140,39 @@ class Run(UsersTest):
         self.assertEqual(10, len(told))
         self.assertEqual(3, sum(r["comm"] == "true" for r in told))
         self.assertIn("secret-argument=1", [x for r in told for x in r["argv"]])
+
+    def test_what_may_do_more_than_its_user_is_withheld(self):
+        """By another group, or by capabilities of its file, as ping has them; not what has them of the user."""
+        a = self.agent().start()
+        setgid = shutil.copy("/usr/bin/env", os.path.join(self.room, "setgid-env"))
+        os.chown(setgid, 0, BOB)
+        os.chmod(setgid, 0o2755)
+        capable = shutil.copy("/usr/bin/env", os.path.join(self.room, "capable-env"))
+        subprocess.run(["setcap", "cap_net_raw+p", capable], check=True)
+        # Each runs true in its place: one that another group may still use, by its saved id, and one without capabilities.
+        script = (f"/bin/true; {setgid} secret-of-group=1 true; {capable} secret-of-file=1 true; "
+                  f"unshare --user --map-root-user {capable} plain=1 true")
+        done = self.run_as(ALICE, a, "sh", "-c", script, options=["--json", "-"])
+        self.assertEqual(0, done.returncode, done.stderr)
+        summary = json.loads(done.stdout)
+        # Both of the setgid one, and the one with capabilities.
+        self.assertEqual((3, 0), (summary["withheld"], summary["lost"]), done.stderr)
+        ends = self.ends(self.lake_of(ALICE))
+        self.assertEqual(sorted(["sh", "true", "true", "unshare", "capable-env", "true"]), sorted(r["comm"] for r in ends))
+        told = [x for r in ends for x in r["argv"]]
+        self.assertIn("plain=1", told)
+        self.assertFalse({"secret-of-group=1", "secret-of-file=1"} & set(told))
+
+    def test_a_child_that_becomes_another_for_a_moment_is_withheld(self):
+        """It never calls exec, and ends before a pass sees it: its end alone has what it was."""
+        a = self.agent().start()
+        python = self.suid("/usr/bin/python3")
+        child = f"import os; os.fork() or os.setresuid({ALICE}, {ALICE}, 0) or os._exit(0); os.wait()"
+        script = f"import os; os.setresuid(0, 0, 0); os.execl('/usr/bin/python3', 'python3', '-I', '-c', {child!r})"
+        done = self.run_as(ALICE, a, python, "-I", "-c", script, options=["--json", "-"])
+        self.assertEqual(0, done.returncode, done.stderr)
+        summary = json.loads(done.stdout)
+        self.assertEqual((0, 3, 0), tuple(summary[k] for k in ("programs", "withheld", "lost")), done.stderr)
 
     def test_a_command_that_is_a_setuid_program(self):
         a = self.agent().start()
