@@ -105,11 +105,16 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 		p->inside = up->inside;
 		p->inside_generation = up->inside_generation;
 		p->kept = up->kept;
+		p->user_stays = up->user_stays;
+		if (up->user_stays) {
+			p->user = up->user;
+			p->user_uid = up->user_uid;
+		}
 		p->forker_start_ns = up->self.start_ns;
 		p->cgroup_verdict = up->cgroup_verdict;
 	} else {
 		p->cgroup_v2 = p->cgroup_v1 = 0;
-		p->excluded = p->inside = p->kept = 0;
+		p->excluded = p->inside = p->kept = p->user_stays = 0;
 		p->reported = 1;
 		p->inside_generation = generation_now();
 		p->forker_start_ns = 0;

@@ -129,16 +129,25 @@ entry_remove(const struct proc_key *key, const struct proc *p)
 	return true;
 }
 
-/* Lets a process count for the user that it has become: as it execs, or as it ends without having done so. */
+/*
+ * Lets a process count for the user that it has become: as it execs, or as it ends without having done so. Not if it
+ * became that one by an executable with the setuid bit that does not belong to a user of the system: who may use many
+ * ids in user namespaces can make some of each.
+ */
 static __always_inline void
 user_follow(struct proc *p, struct task_struct *untrusted)
 {
-	u32 user, uid, before = p->user;
+	u32 user, uid, euid, before = p->user;
+	const struct cred *cred;
 	struct user *u;
 
-	if (!before)
+	if (!before || p->user_stays)
 		return;
 	user_read(&user, &uid, untrusted);
+	READ_POINTER(cred, untrusted->cred);
+	euid = cred->euid.val;
+	if (euid != cred->uid.val && euid > FILTER_SYSTEM_UID_MAX && uid > FILTER_SYSTEM_UID_MAX)
+		p->user_stays = 1;
 	if (p->user_uid == uid)
 		return;
 	p->user_uid = uid;

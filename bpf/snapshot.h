@@ -111,7 +111,7 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 		u32 number;
 
 		context_ids(&c, k);
-		if (p->user)
+		if (p->user && !p->user_stays)
 			user_read(&number, &e->user_uid, k->untrusted);
 		e->flags &= ~EVENT_NO_CREDENTIALS;
 		e->flags |= c.elevated;

@@ -166,6 +166,20 @@ class Shares(AgentTest):
         a.wait(lambda: open(f"/proc/{pid}/comm").read() == "sleep\n", what="the exec")
         self.assertEqual((1, 0), (self.entries(a, GREEDY), self.entries(a, FIRST_ID + 7)))
 
+    def test_a_setuid_program_of_one_of_its_ids_is_of_the_user(self):
+        """As the user makes it in a namespace: what runs it, in no namespace, becomes that id."""
+        uid = FIRST_ID + 7
+        program = shutil.copy("/usr/bin/python3", own_folder() + "setuid-python")
+        os.chown(program, uid, uid)
+        os.chmod(program, 0o4755)
+        a = self.agent(probes={"max_processes": MAX}).start()
+        script = f"import os; os.setresuid({uid}, {uid}, {uid}); os.fork(); os.execv('/bin/sleep', ['sleep', '60'])"
+        p = subprocess.Popen([program, "-I", "-c", script], cwd="/", start_new_session=True, **share_of(GREEDY))
+        self.addCleanup(p.wait)
+        self.addCleanup(os.killpg, p.pid, signal.SIGKILL)
+        a.wait(lambda: self.entries(a, GREEDY) == 2 and open(f"/proc/{p.pid}/comm").read() == "sleep\n", what="both")
+        self.assertEqual((2, 0), (self.entries(a, GREEDY), self.entries(a, uid)))
+
     def test_many_ids_of_a_user_have_the_text_of_one(self):
         """Each of them runs one program with long arguments. As users of their own they would have the text of all."""
         program, size = own("true"), 30000
