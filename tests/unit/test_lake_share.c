@@ -84,7 +84,7 @@ open_appender(void)
 static bool
 is_over(uint32_t uid)
 {
-	const int i = user_bytes_index(&(struct opt_u64){ uid, true });
+	const int i = user_bytes_index(&(struct opt_u64){ uid, uid != SYSTEM });
 
 	return i >= 0 && (over[i / 64] & UINT64_C(1) << i % 64) != 0;
 }
@@ -97,7 +97,8 @@ put(struct lake_appender *a, uint32_t uid, unsigned n)
 
 	for (unsigned i = 0; i < n; i++) {
 		struct encoded_record r = { .topic = TOPIC_PROGRAM, .time_us = SAMPLE_TIME, .seq = next_seq++,
-			.key = "h:r", .data = data, .len = sizeof(data), .user = { uid, true }, .is_over = is_over(uid) };
+			.key = "h:r", .data = data, .len = sizeof(data), .user = { uid, uid != SYSTEM },
+			.is_over = is_over(uid) };
 
 		for (size_t k = 0; k < sizeof(data); k++)
 			data[k] = (char)rand();		/* nothing that compresses */
