@@ -176,7 +176,7 @@ check_redaction(const char *text, char *why, size_t why_size)
 	if (strcmp(text, "builtin") == 0)
 		return true;
 	/* A misspelt "builtin" is a valid pattern: it would match nothing and switch the shipped patterns off. */
-	if (strspn(text, LETTERS) == strlen(text) && suggest_distance(text, "builtin") <= 4)
+	if (strspn(text, LETTERS) == strlen(text) && suggest_distance(text, "builtin", 4) <= 4)
 		return REFUSE("'%s': did you mean 'builtin'?", shown(text, show));
 	p = pattern_new(text, error, sizeof(error));
 	if (p == NULL)

@@ -32,26 +32,35 @@ cost(char a, char b)
 }
 
 unsigned
-suggest_distance(const char *a, const char *b)
+suggest_distance(const char *a, const char *b, unsigned most)
 {
+	/* Only cells beside the diagonal are computed: others are as many letters more or fewer, and stay far. */
+	const size_t width = most / LETTER, la = strnlen(a, SUGGEST_NAME_MAX), lb = strnlen(b, SUGGEST_NAME_MAX);
 	unsigned rows[3][SUGGEST_NAME_MAX + 1];
-	size_t la = strnlen(a, SUGGEST_NAME_MAX), lb = strnlen(b, SUGGEST_NAME_MAX);
 
-	for (size_t j = 0; j <= lb; j++)
+	if (la > lb + width || lb > la + width)
+		return most + 1;
+	memset(rows, 0x3f, sizeof(rows));
+	for (size_t j = 0; j <= lb && j <= width; j++)
 		rows[0][j] = (unsigned)j * LETTER;
 	for (size_t i = 1; i <= la; i++) {
-		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *two = rows[(i + 1) % 3];
+		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *two = rows[(i + 1) % 3], least;
+		size_t from = i > width ? i - width : 1, to = i + width < lb ? i + width : lb;
 
-		row[0] = (unsigned)i * LETTER;
-		for (size_t j = 1; j <= lb; j++) {
+		/* Also to the left of the band, where what is left of an earlier row may be less. */
+		least = row[from - 1] = (unsigned)i * LETTER;
+		for (size_t j = from; j <= to; j++) {
 			row[j] = min3(above[j] + LETTER, row[j - 1] + LETTER,
 			    above[j - 1] + cost(a[i - 1], b[j - 1]));
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
 			    two[j - 2] + LETTER < row[j])
 				row[j] = two[j - 2] + LETTER;
+			least = row[j] < least ? row[j] : least;
 		}
+		if (least > most)
+			return most + 1;
 	}
-	return rows[la % 3][lb];
+	return rows[la % 3][lb] < most + 1 ? rows[la % 3][lb] : most + 1;
 }
 
 /* Whether one begins with the other: "warn" for "warning", "urls_" for "urls". */
@@ -66,12 +75,12 @@ is_begun(const char *a, const char *b)
 void
 suggest_offer(struct suggestion *s, const char *wrong, const char *candidate)
 {
-	unsigned distance = suggest_distance(wrong, candidate);
 	size_t len = strlen(wrong);
 	/* A third of the letters may be wrong; in a short name, one. */
 	unsigned most = LETTER * (unsigned)(len < 6 ? 1 : len > 12 ? 4 : len / 3);
+	unsigned distance = suggest_distance(wrong, candidate, most);
 
-	if (is_begun(wrong, candidate) && distance > most)
+	if (distance > most && is_begun(wrong, candidate))
 		distance = most;
 	if (distance > most || (s->name != NULL && distance >= s->distance))
 		return;

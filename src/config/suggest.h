@@ -11,9 +11,9 @@
 
 /*
  * Returns twice the number of letters that must be inserted, left out, changed or swapped with their neighbour to
- * make b of a. A difference in case counts as half a letter.
+ * make b of a. A difference in case counts as half a letter. If it is more than most, it is most + 1.
  */
-unsigned suggest_distance(const char *a, const char *b);
+unsigned suggest_distance(const char *a, const char *b, unsigned most);
 
 /* The best candidate so far. A zeroed struct has none. */
 struct suggestion {

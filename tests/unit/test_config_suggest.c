@@ -8,34 +8,42 @@
 
 #include "config/suggest.h"
 
+enum { ANY = 2 * SUGGEST_NAME_MAX };	/* a limit that no distance exceeds */
+
 static void
 distance_counts_what_a_hand_does_wrong(void **state)
 {
 	(void)state;
-	assert_int_equal(suggest_distance("interval", "interval"), 0);
-	assert_int_equal(suggest_distance("", ""), 0);
-	assert_int_equal(suggest_distance("", "abc"), 6);
-	assert_int_equal(suggest_distance("intervl", "interval"), 2);	/* left out */
-	assert_int_equal(suggest_distance("intervall", "interval"), 2);	/* too many */
-	assert_int_equal(suggest_distance("intervsl", "interval"), 2);	/* another */
-	assert_int_equal(suggest_distance("intevral", "interval"), 2);	/* swapped */
-	assert_int_equal(suggest_distance("Interval", "interval"), 1);
-	assert_int_equal(suggest_distance("max-bytes", "max_bytes"), 1);
-	assert_int_equal(suggest_distance("kitten", "sitting"), 6);
-	assert_int_equal(suggest_distance("ca", "abc"), 6);	/* no letter is moved twice */
+	assert_int_equal(suggest_distance("interval", "interval", ANY), 0);
+	assert_int_equal(suggest_distance("", "", ANY), 0);
+	assert_int_equal(suggest_distance("", "abc", ANY), 6);
+	assert_int_equal(suggest_distance("intervl", "interval", ANY), 2);	/* left out */
+	assert_int_equal(suggest_distance("intervall", "interval", ANY), 2);	/* too many */
+	assert_int_equal(suggest_distance("intervsl", "interval", ANY), 2);	/* another */
+	assert_int_equal(suggest_distance("intevral", "interval", ANY), 2);	/* swapped */
+	assert_int_equal(suggest_distance("Interval", "interval", ANY), 1);
+	assert_int_equal(suggest_distance("max-bytes", "max_bytes", ANY), 1);
+	assert_int_equal(suggest_distance("kitten", "sitting", ANY), 6);
+	assert_int_equal(suggest_distance("ca", "abc", ANY), 6);	/* no letter is moved twice */
 }
 
 static void
-distance_goes_both_ways(void **state)
+distance_goes_both_ways_and_is_exact_up_to_its_limit(void **state)
 {
-	static const char *const names[] = { "brokers", "broker", "properties", "Propertys", "x", "",
+	static const char *const names[] = { "brokers", "broker", "borker", "properties", "Propertys", "x", "",
+		"porpertise", "interval", "max_bytes", "max-bytes", "bytes_max",
 		"a_very_long_name_that_goes_on_and_on_and_on_until_nobody_reads_it_any_more_at_all" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++)
-			assert_int_equal(suggest_distance(names[i], names[j]),
-			    suggest_distance(names[j], names[i]));
+		for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
+			unsigned all = suggest_distance(names[i], names[j], ANY);
+
+			assert_int_equal(suggest_distance(names[j], names[i], ANY), all);
+			for (unsigned most = 0; most < ANY; most++)
+				assert_int_equal(suggest_distance(names[i], names[j], most),
+				    all <= most ? all : most + 1);
+		}
 	}
 }
 
@@ -68,7 +76,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(distance_counts_what_a_hand_does_wrong),
-		cmocka_unit_test(distance_goes_both_ways),
+		cmocka_unit_test(distance_goes_both_ways_and_is_exact_up_to_its_limit),
 		cmocka_unit_test(the_nearest_is_offered_and_nothing_far),
 	};
 
