@@ -67,7 +67,7 @@ void
 lake_shares_follow(struct lake_shares *s, uint64_t bytes)
 {
 	if (bytes < s->bytes)
-		user_bytes_shrink(&s->users, s->bytes - bytes, s->bytes);
+		(void)user_bytes_shrink(&s->users, s->bytes - bytes, s->bytes);
 	s->is_changed = s->is_changed || bytes < s->bytes;
 	s->bytes = bytes;
 }

@@ -7,6 +7,7 @@
 #ifndef SLUICE_MODEL_USER_BYTES_H
 #define SLUICE_MODEL_USER_BYTES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/opt.h"
@@ -19,7 +20,10 @@ struct user_bytes {
 
 /* Returns where the bytes of a user (model/user.h) are counted; -1: nowhere, as of one who has no share. */
 int user_bytes_index(const struct opt_u64 *user);
-/* Takes from each user its part of so many bytes, which are removed from a store that has `all` bytes. */
-void user_bytes_shrink(struct user_bytes *b, uint64_t less, uint64_t all);
+/*
+ * Takes from each user its part of so many bytes, which are removed from a store that has `all` bytes. Returns whether
+ * any user has some left.
+ */
+bool user_bytes_shrink(struct user_bytes *b, uint64_t less, uint64_t all);
 
 #endif

@@ -98,14 +98,17 @@ spool_share_take(struct spool *s, const struct encoded_record *r, uint64_t bytes
 {
 	const int i = user_bytes_index(&r->user);
 
-	if (i >= 0)
-		s->shares.of[i] += bytes;
+	if (i < 0)
+		return;
+	s->shares.of[i] += bytes;
+	s->has_shares = true;
 }
 
 void
 spool_share_give_back(struct spool *s, uint64_t bytes)
 {
-	user_bytes_shrink(&s->shares, bytes, taken_of(s));
+	if (s->has_shares)
+		s->has_shares = user_bytes_shrink(&s->shares, bytes, taken_of(s));
 }
 
 size_t

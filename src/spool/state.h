@@ -324,6 +324,7 @@ struct spool {
 	void		*on_synced_arg;
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
 	struct user_bytes shares;		/* in the segments and batches */
+	bool		 has_shares;		/* some users have bytes in them */
 	struct spool_user users[USERS_APART];
 	bool		 is_log_cut;		/* entries are not taken, up to the next checkpoint; see lack.c */
 	bool		 is_lacking_by_cut;	/* is_lacking is over with it */

@@ -14,10 +14,11 @@
 
 #include "lake/repair.h"
 #include "codec/ocf.h"
+#include "room.h"
 
 #define HOST "fuzz"
 
-static char lake[] = "/tmp/sluice-fuzz-XXXXXX";
+static char lake[ROOM_SIZE];
 static char folder[128], part[160], bad[160], done[160];
 
 static void
@@ -38,8 +39,7 @@ make_lake(void)
 {
 	const char *const parts[] = { "/sluice.program", "/date=2026-11-21", "/host=fuzz" };
 
-	if (mkdtemp(lake) == NULL)
-		abort();
+	room_new(lake);
 	strcpy(folder, lake);
 	for (size_t i = 0; i < 3; i++) {
 		strcat(folder, parts[i]);

@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "room.h"
 #include "spool/spool.h"
 #include "spool/format.h"
 
-static char root[64], dir[80];
+static char root[ROOM_SIZE], dir[ROOM_SIZE + 8];
 
 static void
 clear(void)
@@ -49,12 +50,7 @@ remove_all(void)
 static void
 make_root(void)
 {
-	strcpy(root, "/dev/shm/sluice-fuzz-XXXXXX");
-	if (mkdtemp(root) == NULL) {
-		strcpy(root, "/tmp/sluice-fuzz-XXXXXX");
-		if (mkdtemp(root) == NULL)
-			abort();
-	}
+	room_new(root);
 	snprintf(dir, sizeof(dir), "%s/spool", root);
 	if (mkdir(dir, 0700) < 0)
 		abort();
@@ -150,14 +146,16 @@ store_whole(int queue, uint64_t number, const char *name)
 	store(name, data, head + spool_batch_head_size(1) + len);
 }
 
+/* Touches each byte, which ASan checks at once. */
 static void
 on_wal_entry(const void *data, size_t len, void *arg)
 {
-	const uint8_t *p = data;
-	uint64_t *sum = arg;
+	static uint8_t copy[1 << 20];
 
-	for (size_t i = 0; i < len; i++)
-		*sum += p[i];
+	(void)arg;
+	if (len > sizeof(copy))
+		abort();
+	memcpy(copy, data, len);
 }
 
 /* Reads and acknowledges all records; those of Program records after all others, if they are held. */
@@ -165,7 +163,7 @@ static uint64_t
 drain(struct spool *s, bool is_held)
 {
 	struct spool_record r;
-	uint64_t n = 0, sum = 0;
+	uint64_t n = 0;
 
 	for (; spool_next(s, &r); n++) {
 		if ((unsigned)r.topic >= TOPIC_COUNT)
@@ -175,8 +173,8 @@ drain(struct spool *s, bool is_held)
 			spool_hold(s, TOPIC_PROGRAM);
 			continue;
 		}
-		on_wal_entry(r.data, r.len, &sum);
-		on_wal_entry(r.key, strlen(r.key), &sum);
+		on_wal_entry(r.data, r.len, NULL);
+		on_wal_entry(r.key, strlen(r.key), NULL);
 		if (n % 3 == 0)
 			spool_unget(s);
 		else
@@ -201,13 +199,13 @@ open_spool(struct spool_recovery *recovery)
 static void
 check(bool is_held)
 {
-	uint64_t seq[TOPIC_COUNT], entries = 0, want;
+	uint64_t seq[TOPIC_COUNT], want;
 	struct spool_recovery recovery;
 	struct spool_stats stats;
 	struct spool *s = open_spool(&recovery);
 	struct spool *spool = s;
 
-	spool_replay(s, on_wal_entry, &entries);
+	spool_replay(s, on_wal_entry, NULL);
 	want = recovery.records;
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		seq[t] = spool_next_seq(s, t);
