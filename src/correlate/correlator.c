@@ -36,6 +36,7 @@ int
 correlator_new(const struct correlator_options *options, const struct correlator_ops *ops,
     void *arg, struct correlator **ret)
 {
+	const size_t arena = options->arena_bytes > 0 ? options->arena_bytes : ARENA_BYTES;
 	struct correlator *c = calloc(1, sizeof(*c));
 
 	if (c == NULL)
@@ -53,7 +54,7 @@ correlator_new(const struct correlator_options *options, const struct correlator
 	c->options.sample = copy_or_null(options->sample);
 	c->options.command = copy_or_null(options->command);
 	c->options.work_dir = copy_or_null(options->work_dir);
-	if (arena_init(&c->arena, ARENA_BYTES) < 0 || c->options.boot_id == NULL ||
+	if (arena_init(&c->arena, arena) < 0 || c->options.boot_id == NULL ||
 	    (options->run_id != NULL && (c->options.run_id == NULL || run_open_whole(c) < 0))) {
 		correlator_free(c);
 		return -ENOMEM;

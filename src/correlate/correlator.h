@@ -61,6 +61,7 @@ struct correlator_options {
 	const char *work_dir;
 	uint64_t start_after_ns;	/* see correlator_set_start_after() */
 	uint64_t known_since_ns[OPTIONAL_SIGNALS];	/* see correlator_set_known_since() */
+	size_t arena_bytes;		/* for the texts of one record; 0: enough for all */
 	uint32_t max_processes;		/* that the kernel side follows at once; 0: 16,384 */
 	struct opt_u64 host_memory_bytes;
 	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */

@@ -77,5 +77,6 @@ void
 judged_forget(struct correlator *c)
 {
 	for (size_t i = 0; i < JUDGED; i++)
-		drop(c, i);
+		if (c->judged_programs[i].is_set)
+			drop(c, i);
 }

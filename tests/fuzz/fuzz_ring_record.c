@@ -186,7 +186,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct decode_ops decode_to = { on_exec_event, on_state_event, on_cgroup_event };
 	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, .finding = on_finding };
 	struct correlator_options options = { .boot_id = "b3f1f8a1", .run_id = "r",
-		.task = size % 5 == 0 ? "task" : NULL };
+		.task = size % 5 == 0 ? "task" : NULL,
+		.arena_bytes = 96 << 10 };	/* beyond 128 KiB the sanitizer maps memory for each */
 	static struct world w;		/* static, since the decoder takes half a megabyte */
 	static struct decoder *decoder;
 	static struct ruleset *rules;

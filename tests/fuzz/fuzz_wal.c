@@ -85,7 +85,8 @@ correlator(bool is_run, struct entries *entries)
 	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_wal_entry,
 		.finding = on_finding };
 	static struct ruleset *rules;
-	struct correlator_options options = { .boot_id = "b", .run_id = is_run ? "r" : NULL };
+	struct correlator_options options = { .boot_id = "b", .run_id = is_run ? "r" : NULL,
+		.arena_bytes = 96 << 10 };	/* beyond 128 KiB the sanitizer maps memory for each */
 	struct correlator *c;
 
 	if (rules == NULL)
