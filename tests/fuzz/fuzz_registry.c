@@ -14,21 +14,33 @@
 #include "base/text.h"
 #include "registry/answer.h"
 #include "registry/cache.h"
+#include "room.h"
 
 #define SECRET "hunter2"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static char room[ROOM_SIZE];
+
+static void
+remove_room(void)
+{
+	rmdir(room);
+}
+
 static void
 check_cache(const char *text, size_t len)
 {
-	static char path[64];
+	static char path[ROOM_SIZE + 4];
 	struct registry_cache *c, *again;
 	char error[512];
 	size_t n;
 
-	if (path[0] == '\0')
-		snprintf(path, sizeof(path), "/tmp/sluice-fuzz-registry-%d", (int)getpid());
+	if (room[0] == '\0') {
+		room_new(room);
+		atexit(remove_room);
+		snprintf(path, sizeof(path), "%s/ids", room);
+	}
 	if (registry_cache_open(path, &c, error, sizeof(error)) < 0 || error[0] != '\0')
 		abort();
 	(void)registry_cache_parse(c, text, len);
