@@ -173,6 +173,23 @@ def test_a_record_in_two_days_files_counts_once(tmp_path: pathlib.Path) -> None:
     assert not list(maker.path.glob("sluice.program/**/*.avro"))
 
 
+def test_records_beyond_a_users_share_are_between_the_others(tmp_path: pathlib.Path) -> None:
+    """A file of them has numbers between those of the file beside it."""
+    maker = LakeMaker(tmp_path / "lake", t0=MIDNIGHT)
+    for seq in (0, 2, 5):
+        maker.program(start=seq, phase="START", seq=seq)
+    maker.write()
+    for seq in (1, 3, 4):
+        maker.program(start=seq, phase="START", seq=seq)
+    [path] = [p for p in maker.write() if "-1." in p.name]
+    path.rename(path.with_name(path.name.replace(".avro", ".over.avro")))
+    expected = records(maker.path)
+    assert len(expected["program"]) == 6
+    run("compact", "--lake", str(maker.path), "--remove-avro")
+    assert records(maker.path) == expected
+    assert not list(maker.path.glob("sluice.program/**/*.avro"))
+
+
 def test_machines_with_one_agent_id_keep_all_their_records(maker: LakeMaker) -> None:
     agent = maker.agent_of(maker.host_id)
     for host in (maker.host_id, "clone"):

@@ -30,7 +30,7 @@ enum lake_removal {
 	LAKE_FULL,			/* more than max_bytes */
 	LAKE_TOO_OLD,			/* longer than keep_us */
 	LAKE_DISK_FLOOR,		/* the disk was near its floor */
-	LAKE_OVER_SHARE,		/* for room, before older ones: their users had more than their shares */
+	LAKE_OVER_SHARE,		/* for room, and not the oldest of all: their users had their shares */
 	LAKE_REMOVALS,
 };
 

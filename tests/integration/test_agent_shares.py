@@ -296,6 +296,10 @@ class Shares(AgentTest):
             self.assertEqual(0, self.removed(a, "lake_full"))
             a.settle(delivered=True)
             self.assertEqual(0, a.stop(), a.log_text())
+            with open(glob.glob(a.lake + "/.shares-*")[0]) as f:
+                has = dict(line.split() for line in f if line[0].isdigit())
+            for uid in (GREEDY, OTHER):
+                self.assertGreater(int(has[str(uid % USERS)]), 1 << 19, has)
             if part == 0:
                 a.start()
         topics = read_lake(a.lake)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "full_disk.h"
@@ -22,6 +23,7 @@
 #include "codec/ocf.h"
 #include "lake/appender.h"
 #include "lake/folders.h"
+#include "lake/repair.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define RECORD 10000
@@ -370,6 +372,33 @@ counts_that_are_not_damaged_come_back(void **state)
 }
 
 static void
+what_a_killed_agent_leaves_is_still_beyond_its_share(void **state)
+{
+	struct lake_repair repair;
+	struct lake_appender *a;
+	unsigned within;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		put(open_appender(), HEAVY, 40);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	within = find_in("*[0-9].avro*", HEAVY).records;
+	assert_in_range(within, 26, 35);
+	assert_int_equal(lake_repair(lake, SAMPLE_HOST, &repair), 0);
+	assert_true(repair.files > 0);
+	assert_int_equal(find_in("[!.]*.avro", HEAVY).records, 40);
+	assert_int_equal(find_in("[!.]*.over.avro", HEAVY).records, 40 - within);
+	a = open_appender();
+	assert_in_range(stats(a)->over_bytes, (40 - within) * RECORD, (40 - within) * RECORD + 64 * 1024);
+	assert_int_equal(lake_appender_close(a, NULL, NULL, NULL), 0);
+}
+
+static void
 names_tell_whose_records_are_beyond_their_shares(void **state)
 {
 	(void)state;
@@ -399,6 +428,7 @@ main(void)
 		T(a_disk_that_others_fill_is_shared_as_well),
 		T(damaged_counts_begin_anew),
 		T(counts_that_are_not_damaged_come_back),
+		T(what_a_killed_agent_leaves_is_still_beyond_its_share),
 		T(names_tell_whose_records_are_beyond_their_shares),
 	};
 
