@@ -137,17 +137,21 @@ entry_remove(const struct proc_key *key, const struct proc *p)
 static __always_inline void
 user_follow(struct proc *p, struct task_struct *untrusted)
 {
-	u32 user, uid, euid, before = p->user;
+	u32 user, uid, before = p->user;
 	const struct cred *cred;
+	u64 own, other, stays;
 	struct user *u;
 
 	if (!before || p->user_stays)
 		return;
 	user_read(&user, &uid, untrusted);
 	READ_POINTER(cred, untrusted->cred);
-	euid = cred->euid.val;
-	if (euid != cred->uid.val && euid > FILTER_SYSTEM_UID_MAX && uid > FILTER_SYSTEM_UID_MAX)
-		p->user_stays = 1;
+	own = cred->uid.val;
+	other = cred->euid.val;
+	/* the sign: they differ, and neither is of the system; without a branch, which the verifier would follow */
+	stays = -(own ^ other) & (FILTER_SYSTEM_UID_MAX - other) & (FILTER_SYSTEM_UID_MAX - (u64)uid);
+	barrier_var(stays);
+	p->user_stays = stays >> 63;
 	if (p->user_uid == uid)
 		return;
 	p->user_uid = uid;
