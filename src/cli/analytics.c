@@ -194,6 +194,14 @@ analytics_report_begin(struct analytics_report *o, const struct command_inherite
 	return r;
 }
 
+/* The reporter has what it gets. It may have been stopped with all processes of a terminal, and not been continued. */
+static void
+let_go(const struct analytics_report *o)
+{
+	close(o->fd);
+	kill(o->pid, SIGCONT);
+}
+
 int
 analytics_report_write(struct analytics_report *o, const char *run_id)
 {
@@ -208,7 +216,7 @@ analytics_report_write(struct analytics_report *o, const char *run_id)
 	sigprocmask(SIG_BLOCK, &set, &before);
 	/* Shorter than PIPE_BUF, so that it is read whole. Of a reporter that is dead, the status is the error. */
 	(void)!write(o->fd, run_id, strlen(run_id));
-	close(o->fd);
+	let_go(o);
 	status = wait_for(o->pid, &set);
 	o->pid = 0;
 	sigprocmask(SIG_SETMASK, &before, NULL);
@@ -232,7 +240,7 @@ analytics_report_abandon(struct analytics_report *o)
 {
 	if (o->pid == 0)
 		return;
-	close(o->fd);
+	let_go(o);
 	while (waitpid(o->pid, NULL, 0) < 0 && errno == EINTR)
 		continue;
 	o->pid = 0;

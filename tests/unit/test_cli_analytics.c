@@ -195,7 +195,7 @@ nothing_is_run_without_a_run(void **state)
 	script(at("tune"), "echo >\"$6\"", 0755);
 	analytics_report_abandon(&o);
 	assert_int_equal(0, analytics_report_begin(&o, &inherited));
-	assert_int_equal(0, kill(o.pid, 0));
+	assert_int_equal(0, kill(o.pid, SIGSTOP));	/* with all of a terminal, of which only sluice is continued */
 	analytics_report_abandon(&o);
 	assert_int_equal(-1, waitpid(-1, NULL, WNOHANG));
 	assert_int_equal(-1, access(at("none.html"), F_OK));
@@ -203,7 +203,7 @@ nothing_is_run_without_a_run(void **state)
 
 /* What comes before the run is over is for the run. */
 static void
-it_takes_no_signal_before(void **state)
+no_signal_before_ends_or_stops_it(void **state)
 {
 	struct command_inherited inherited = { 0 };
 	struct analytics_report o = { .tune = at("tune"), .lake = "lake", .file = at("page.html"), .as_root = true };
@@ -214,6 +214,7 @@ it_takes_no_signal_before(void **state)
 	kill(o.pid, SIGINT);
 	kill(o.pid, SIGTERM);
 	kill(o.pid, SIGHUP);
+	kill(o.pid, SIGSTOP);
 	assert_int_equal(0, analytics_report_write(&o, "run"));
 }
 
@@ -340,7 +341,7 @@ main(void)
 		    finds_what_lies_beside_this_program, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_lake_run_and_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nothing_is_run_without_a_run, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(it_takes_no_signal_before, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_signal_before_ends_or_stops_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_failure_is_reported_and_survived, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_is_sudos_user_who_writes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_is_passed_on, set_up, tear_down),
