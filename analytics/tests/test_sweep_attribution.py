@@ -172,6 +172,20 @@ def test_busy_time_is_unknown_where_records_of_programs_were_lost(maker: LakeMak
     assert [(x.kind, x.count, x.what) for x in found.losses] == [("SEQ_HOLE", 3, "usage")]
 
 
+def test_holes_between_the_same_hours_are_one(maker: LakeMaker) -> None:
+    """A full lake that gives up what a user has beyond its share has holes between any two other records."""
+    for n in range(2):
+        maker.host(start=n * HOUR, end=(n + 1) * HOUR, interval_ns=HOUR * S, cpu_busy_ns=HOUR * S)
+    p = maker.program(start=0)
+    for start in range(0, 7000, 1000):
+        maker.usage(p, start=start, end=start + 1000, cpu_user_ns=S)
+        maker.skip("usage", 2)
+    maker.usage(p, start=7000, end=7100, cpu_user_ns=S)
+    found = sweep(maker, until=7200)
+    assert [(x.count, x.what) for x in found.losses] == [(4, "usage"), (2, "usage"), (8, "usage")]
+    assert [h.lost for h in found.hours] == [4, 10]
+
+
 def test_lost_events_count_from_record_to_record(maker: LakeMaker) -> None:
     def lost(n: int) -> list[dict[str, object]]:
         return [{"place": "on_exec", "reason": "ring_full", "count": n}]

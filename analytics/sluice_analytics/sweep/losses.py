@@ -28,7 +28,8 @@ AWAY_INTERVALS = 2
 class Loss:
     """Something unknown of a host between two times (microseconds).
 
-    kind: AWAY (no Host records: no agent watched), SEQ_HOLE (records of a topic that never arrived),
+    kind: AWAY (no Host records: no agent watched), SEQ_HOLE (records of a topic that never arrived, or that a
+    full lake has given up: lake_over_share of the agent's status; those of an hour together),
     LOST_EVENTS (counted by the agent), NOT_RECORDED (between two `sluice run`s, where no agent was to watch).
     count: records or events; None for a time.
     """
@@ -46,13 +47,22 @@ class Loss:
         return self.kind == "LOST_EVENTS" or (self.kind == "SEQ_HOLE" and self.what in ("program", "usage"))
 
 
-def _holes(session: Session, topic: str, scope: Scope, agents: list[str]) -> ir.Table:
+def _holes(session: Session, topic: str, scope: Scope, agents: list[str], period: Period) -> ir.Table:
+    """Holes, those between the same hours together: a lake that has given up records has one between any two others."""
     record = session.table(topic, scope)
     record = record.filter(record.agent_id.isin(agents)).select("host_id", "agent_id", "seq", "time")
     window = ibis.window(group_by=[record.host_id, record.agent_id], order_by=record.seq.asc())
     record = record.mutate(_seq=record.seq.lag().over(window), start_us=record.time.lag().over(window))
     record = record.filter(record.seq - record._seq > 1)
-    return record.select("host_id", start_us=record.start_us, end_us=record.time, count=record.seq - record._seq - 1)
+    hole = record.select(
+        "host_id",
+        start_us=ibis.least(record.start_us, record.time),
+        end_us=ibis.greatest(record.start_us, record.time),
+        count=record.seq - record._seq - 1,
+    )
+    hole = hole.filter(hole.end_us > period.since_us, hole.start_us < period.until_us)
+    hours = hole.group_by("host_id", first=hole.start_us // period.window_us, last=hole.end_us // period.window_us)
+    return hours.aggregate(start_us=hole.start_us.min(), end_us=hole.end_us.max(), count=hole["count"].sum())
 
 
 def seq_holes(session: Session, period: Period) -> list[Loss]:
@@ -67,10 +77,10 @@ def seq_holes(session: Session, period: Period) -> list[Loss]:
         broken = {r["agent_id"] for r in session.rows(spans.filter(spans["last"] - spans["first"] + 1 > spans.n))}
         if not broken:
             continue
-        for row in session.rows(_holes(session, topic, scope, sorted(broken))):
-            start, end = sorted((row["start_us"], row["end_us"]))
-            if end > period.since_us and start < period.until_us:
-                found.append(Loss(row["host_id"], "SEQ_HOLE", start, end, row["count"], topic))
+        found += [
+            Loss(row["host_id"], "SEQ_HOLE", row["start_us"], row["end_us"], row["count"], topic)
+            for row in session.rows(_holes(session, topic, scope, sorted(broken), period))
+        ]
     return found
 
 
