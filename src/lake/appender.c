@@ -108,10 +108,15 @@ is_pausing(const struct series *f)
 	return f->error < 0 && clock_us(CLOCK_MONOTONIC) < f->retry_at_us;
 }
 
-/* Forgets the open file. Its records that are not synced are lost. */
+/*
+ * Forgets the open file. Its records that are not synced are lost. stays: it is, or will be, a file of the lake, which
+ * retention has to know.
+ */
 static void
-forget_file(struct lake_appender *s, struct series *f)
+forget_file(struct lake_appender *s, struct series *f, bool stays)
 {
+	if (stays && f->size > 0)
+		lake_retention_add(s->retention, f->size + f->index.size, f->is_over);
 	s->counts[f->number].lost += f->unsynced;
 	f->unsynced = 0;
 	if (f->fd >= 0)
@@ -201,7 +206,7 @@ open_file(struct lake_appender *s, struct series *f, int64_t day, uint64_t seq)
 	return 0;
 
 fail:
-	forget_file(s, f);
+	forget_file(s, f, false);
 	worker_call_end(s->call);
 	return r;
 }
@@ -221,7 +226,7 @@ check_removed(struct lake_appender *s, struct series *f)
 	worker_call_begin(s->call, "looking at a file");	/* on a network, that asks the server */
 	is_removed = fstat(f->fd, &st) == 0 && st.st_nlink == 0;
 	if (is_removed)
-		forget_file(s, f);
+		forget_file(s, f, false);
 	worker_call_end(s->call);
 	return is_removed && has_unsynced ? record_result(s, f, -ENOENT) : 0;
 }
@@ -282,7 +287,7 @@ static void
 leave_file(struct lake_appender *s, struct series *f)
 {
 	s->stats.left++;
-	forget_file(s, f);
+	forget_file(s, f, true);
 }
 
 /* Cuts what may not be on the disk off the file, and leaves the rest. */
@@ -293,6 +298,7 @@ cut_off(struct lake_appender *s, struct series *f)
 		unlinkat(f->dir_fd, f->part, 0);
 	else
 		(void)!ftruncate(f->fd, (off_t)f->synced_size);
+	f->size = f->synced_size;
 	leave_file(s, f);
 }
 
@@ -372,7 +378,7 @@ sync_files(struct lake_appender *s, unsigned which, unsigned done)
 			if (done & 1u << t) {
 				worker_call_begin(s->call, "removing a file");
 				unlinkat(f->dir_fd, f->part, 0);
-				forget_file(s, f);
+				forget_file(s, f, false);
 				worker_call_end(s->call);
 			}
 			which &= ~(1u << t);
@@ -394,7 +400,6 @@ sync_files(struct lake_appender *s, unsigned which, unsigned done)
 			continue;
 		}
 		s->stats.files++;
-		lake_retention_add(s->retention, f->size + f->index.size, f->is_over);
 		f->new_names = f->new_names > 0 ? f->new_names : 1;
 	}
 	worker_call_end(s->call);
@@ -402,7 +407,7 @@ sync_files(struct lake_appender *s, unsigned which, unsigned done)
 	worker_call_begin(s->call, "closing a file");
 	for (unsigned t = 0; t < LAKE_SERIES; t++) {
 		if (which & done & 1u << t)
-			forget_file(s, &s->series[t]);
+			forget_file(s, &s->series[t], true);
 	}
 	worker_call_end(s->call);
 	return first < 0 ? first : r < 0 ? r : removed;
@@ -509,11 +514,18 @@ lake_appender_over(const struct lake_appender *s, uint64_t over[LAKE_OVER_SIZE])
 	lake_shares_over(s->shares, capacity, over);
 }
 
+static void
+follow(struct lake_appender *s, uint64_t open_bytes)
+{
+	if (s->shares != NULL)
+		lake_shares_follow(s->shares, lake_retention_within(s->retention) + open_bytes);
+}
+
 int
 lake_appender_flush(struct lake_appender *s, int64_t now_us)
 {
 	unsigned done = 0;
-	uint64_t open_bytes, over_bytes;
+	uint64_t within_bytes;
 	int first = 0, r;
 
 	for (unsigned t = 0; t < LAKE_SERIES; t++) {
@@ -530,11 +542,10 @@ lake_appender_flush(struct lake_appender *s, int64_t now_us)
 			done |= 1u << t;
 	}
 	r = done != 0 ? sync_files(s, done, done) : 0;
-	open_bytes = bytes_of_open(s, false);
-	over_bytes = bytes_of_open(s, true);
-	lake_retention_tick(s->retention, now_us, open_bytes + over_bytes);
-	if (s->shares != NULL)
-		lake_shares_follow(s->shares, lake_retention_within(s->retention) + open_bytes);
+	within_bytes = bytes_of_open(s, false);
+	follow(s, within_bytes);	/* before it removes files, of which users are to lose all */
+	lake_retention_tick(s->retention, now_us, within_bytes, bytes_of_open(s, true));
+	follow(s, within_bytes);
 	keep_shares(s, false);
 	return first < 0 ? first : r;
 }
@@ -686,8 +697,8 @@ lake_appender_open(struct lake_appender *s)
 		s->shares = calloc(1, sizeof(*s->shares));
 		if (s->shares == NULL)
 			return -ENOMEM;
-		lake_shares_read(s->shares, s->lake, s->host_id);
-		lake_shares_follow(s->shares, lake_retention_within(s->retention));
+		lake_shares_read(s->shares, s->lake, s->host_id, &s->owner);
+		follow(s, 0);
 	}
 	return 0;
 }

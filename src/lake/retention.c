@@ -30,7 +30,7 @@
 #define AHEAD_SHARE 8		/* of the margin: what is removed at once for it beyond what has to be */
 #define SLACK_SHARE 20		/* of the limit: what is removed at once beyond what has to be */
 #define KEPT_SHARE 10		/* of the limit: the newest files, which stay even if the disk is at its floor */
-#define WITHIN_SHARE 2		/* of the complete files: what those of records within their users' shares may have */
+#define WITHIN_SHARE 2		/* of all files: what those of records within their users' shares may have */
 #define FILES_MIN 16		/* files that the limit has room for at least */
 #define LOOK_PAUSE_US INT64_C(3000000)		/* after less could be removed than had to be */
 #define AGE_PAUSE_US INT64_C(600000000)		/* between two looks for files that are too old */
@@ -58,6 +58,7 @@ struct lake_retention {
 	struct worker_call	*call;		/* the writer's */
 	uint64_t		 total_bytes;	/* of the disk; 0: unknown */
 	uint64_t		 reserved_bytes;	/* of it: below so much, old files are removed */
+	uint64_t		 open_within, open_over;	/* bytes of open files, at the last tick */
 	int64_t			 look_at_us;	/* monotonic: no look for files to remove before */
 	int64_t			 age_at_us;	/* monotonic: the next look for files that are too old */
 	struct lake_retention_stats stats;
@@ -161,10 +162,22 @@ lake_retention_add(struct lake_retention *r, uint64_t bytes, bool is_over)
 uint64_t
 lake_retention_within(const struct lake_retention *r)
 {
-	return r->stats.bytes - r->stats.over_bytes;
+	return r->stats.bytes > r->stats.over_bytes ? r->stats.bytes - r->stats.over_bytes : 0;
 }
 
-/* Counts the complete files of a day and topic, or adds them to files. */
+/* Returns whether a file is one that a writer has left, which is no more open, and becomes complete by a repair. */
+static bool
+is_left(int dir_fd, const char *name)
+{
+	int fd = lake_is_part(name) ? openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+	const bool is_left = fd >= 0 && !lake_is_open(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return is_left;
+}
+
+/* Counts the files of a day and topic that are complete or will be, or adds the complete ones to files. */
 static void
 add_files(struct lake_retention *r, enum topic topic, const char *day, struct files *files)
 {
@@ -178,8 +191,10 @@ add_files(struct lake_retention *r, enum topic topic, const char *day, struct fi
 		struct file f = { .topic = topic };
 		struct stat st;
 
-		if (!lake_is_complete(e->d_name) || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISREG(st.st_mode) || st.st_uid != geteuid())
+		if (!lake_is_complete(e->d_name) && (files != NULL || !is_left(dirfd(dir), e->d_name)))
+			continue;
+		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+		    st.st_uid != geteuid())
 			continue;
 		f.bytes = (uint64_t)st.st_size + index_bytes(dirfd(dir), e->d_name);
 		f.mtime = st.st_mtim;
@@ -224,7 +239,7 @@ leave(struct lake_retention *r)
 	worker_call_end(r->call);
 }
 
-/* Counts the bytes of all complete files of this host. */
+/* Counts the bytes of all files of this host that are complete, or will be. */
 static void
 count(struct lake_retention *r)
 {
@@ -390,7 +405,8 @@ remove_oldest(struct lake_retention *r, struct goal *goal)
 	if (lock == -2)
 		return;
 	if (goal->reason != LAKE_TOO_OLD && r->stats.over_bytes > 0) {
-		goal->within_bytes = r->stats.bytes / WITHIN_SHARE;
+		goal->within_bytes = (r->stats.bytes + r->open_within + r->open_over) / WITHIN_SHARE;
+		goal->within_bytes -= r->open_within < goal->within_bytes ? r->open_within : goal->within_bytes - 1;
 		remove_days(r, goal);
 		goal->within_bytes = 0;
 	}
@@ -422,12 +438,14 @@ remove_old(struct lake_retention *r, int64_t now_us)
 }
 
 void
-lake_retention_tick(struct lake_retention *r, int64_t now_us, uint64_t open_bytes)
+lake_retention_tick(struct lake_retention *r, int64_t now_us, uint64_t open_within, uint64_t open_over)
 {
 	const int64_t monotonic_us = clock_us(CLOCK_MONOTONIC);
-	const uint64_t max = r->limits.max_bytes;
+	const uint64_t max = r->limits.max_bytes, open_bytes = open_within + open_over;
 	struct goal goal = { .reason = LAKE_FULL };
 
+	r->open_within = open_within;
+	r->open_over = open_over;
 	if (!enter(r, "removing old files"))
 		return;
 	if (r->limits.keep_us > 0 && monotonic_us >= r->age_at_us) {

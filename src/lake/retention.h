@@ -35,7 +35,7 @@ enum lake_removal {
 };
 
 struct lake_retention_stats {
-	uint64_t bytes;			/* of this host's complete files, as last counted or added up */
+	uint64_t bytes;			/* of this host's files that no writer has open, as last counted or added up */
 	uint64_t over_bytes;		/* of them those of records beyond their users' shares (share.h) */
 	uint64_t free_bytes;		/* of the disk, when it was last asked; with floor_bytes */
 	uint64_t floor_bytes;		/* of the disk; 0: it has none, or was not asked yet */
@@ -62,14 +62,20 @@ void lake_retention_free(struct lake_retention *r);	/* NULL is fine */
 void lake_retention_open(struct lake_retention *r, const char *lake);
 /* Returns how large a file may become, so that one is a small part of what may be removed; 0: no limit. */
 uint64_t lake_retention_file_max(const struct lake_retention *r);
-/* A file was completed. bytes: its size, with its index; is_over: it has records beyond their users' shares. */
+/*
+ * A file was completed, or left under its .part name. bytes: its size, with its index; is_over: it has records beyond
+ * their users' shares.
+ */
 void lake_retention_add(struct lake_retention *r, uint64_t bytes, bool is_over);
-/* Returns the bytes of complete files of records within their users' shares. */
+/* Returns the bytes of files of records within their users' shares that no writer has open. */
 uint64_t lake_retention_within(const struct lake_retention *r);
 /* Returns what the lake may have in all, beside what others have on its disk; 0: unknown. */
 uint64_t lake_retention_capacity(const struct lake_retention *r, uint64_t open_bytes);
-/* Removes what is too old, and what is too much beside open_bytes of files that are not complete. */
-void lake_retention_tick(struct lake_retention *r, int64_t now_us, uint64_t open_bytes);
+/*
+ * Removes what is too old, and what is too much beside so many bytes of open files: open_within of records within their
+ * users' shares, and open_over of others.
+ */
+void lake_retention_tick(struct lake_retention *r, int64_t now_us, uint64_t open_within, uint64_t open_over);
 /*
  * To be called before so many bytes are written. Removes the oldest files, but for the newest ones, if the disk would
  * come near its floor. 0; -ENOSPC: it would be below it, and nothing may be written.

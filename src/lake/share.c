@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -100,10 +101,11 @@ parse(struct lake_shares *s, const char *text)
 
 	if (end == NULL || sscanf(end, "end %" SCNx32 "\n%n", &checksum, &n) != 1 || end[n] != '\0' || end[n - 1] != '\n' ||
 	    crc32c(0, text, (size_t)(end - text)) != checksum ||
-	    sscanf(text, "sluice-shares 1 %" SCNu64 "\n", &s->bytes) != 1 || line == NULL)
+	    sscanf(text, "sluice-shares 1 %" SCNu64 "\n", &s->bytes) != 1 || s->bytes > INT64_MAX || line == NULL)
 		return false;
 	for (line++; line < end; line = strchr(line, '\n') + 1) {
-		if (sscanf(line, "%" SCNu64 " %" SCNu64 "\n", &user, &bytes) != 2 || user >= USERS_APART)
+		if (sscanf(line, "%" SCNu64 " %" SCNu64 "\n", &user, &bytes) != 2 || user >= USERS_APART ||
+		    bytes > INT64_MAX)
 			return false;
 		s->users.of[user] = bytes;
 	}
@@ -111,20 +113,31 @@ parse(struct lake_shares *s, const char *text)
 }
 
 void
-lake_shares_read(struct lake_shares *s, const char *lake, const char *host_id)
+lake_shares_read(struct lake_shares *s, const char *lake, const char *host_id, const struct lake_owner *owner)
 {
 	struct file_text text = { 0 };
 	char path[PATH_MAX];
+	struct stat st;
 	int fd;
 
 	if (!path_of(lake, host_id, "", path))
 		return;
 	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd >= 0 && (file_read_fd(fd, &text, LAKE_SHARES_MAX) < 0 || !parse(s, text.text)))
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    st.st_uid != (owner->is_set ? owner->uid : geteuid()) ||
+	    file_read_fd(fd, &text, LAKE_SHARES_MAX) < 0 || !parse(s, text.text)))
 		*s = (struct lake_shares){ 0 };
 	if (fd >= 0)
 		close(fd);
 	file_text_done(&text);
+}
+
+/* One that is there is of a process that was killed, or another user's. */
+static int
+open_new(const char *path)
+{
+	(void)unlink(path);
+	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 }
 
 void
@@ -137,7 +150,6 @@ lake_shares_write(struct lake_shares *s, const char *lake, const char *host_id, 
 
 	if (to == NULL)
 		return;
-	s->is_changed = false;
 	fprintf(to, "sluice-shares 1 %" PRIu64 "\n", s->bytes);
 	for (size_t i = 0; i < USERS_APART; i++) {
 		if (s->users.of[i] > 0)
@@ -146,10 +158,10 @@ lake_shares_write(struct lake_shares *s, const char *lake, const char *host_id, 
 	fflush(to);
 	fprintf(to, "end %08" PRIx32 "\n", crc32c(0, text, len));
 	if (fclose(to) == 0 && path_of(lake, host_id, "", path) && path_of(lake, host_id, ".new", new_path))
-		fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+		fd = open_new(new_path);
 	if (fd >= 0 && file_write(fd, text, len, 0) == 0 &&
 	    (!owner->is_set || fchown(fd, owner->uid, owner->gid) == 0))
-		(void)rename(new_path, path);
+		s->is_changed = rename(new_path, path) < 0;
 	if (fd >= 0)
 		close(fd);
 	free(text);

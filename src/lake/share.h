@@ -58,11 +58,11 @@ void lake_shares_follow(struct lake_shares *s, uint64_t bytes);
 /* Notes which users have their share of what the lake may have, a bit each. capacity: 0: unknown, and none has. */
 void lake_shares_over(const struct lake_shares *s, uint64_t capacity, uint64_t over[LAKE_OVER_SIZE]);
 
-/* Reads the counts of an agent before. They are 0 if there are none, or they are damaged. */
-void lake_shares_read(struct lake_shares *s, const char *lake, const char *host_id);
+/* Reads the counts of an agent before. They are 0 if there are none, or they are damaged or another user's. */
+void lake_shares_read(struct lake_shares *s, const char *lake, const char *host_id, const struct lake_owner *owner);
 /*
- * Writes the counts, if they have changed. They are not synced, and after an error those before may stay: users then
- * have more or less than their shares.
+ * Writes the counts, if they have changed. They are not synced, and after an error those before may stay until the next
+ * call: users of an agent that begins then have more or less than their shares.
  */
 void lake_shares_write(struct lake_shares *s, const char *lake, const char *host_id,
     const struct lake_owner *owner);

@@ -368,8 +368,12 @@ work(void *arg)
 		(void)lake_opening_try(&w->opening, w->appender);
 	/* The first time before the first file, which must not have the name of one that a dead agent left. */
 	if (w->appender != NULL && w->opening.error == 0 && !__atomic_load_n(&w->is_left, __ATOMIC_RELAXED) &&
-	    clock_us(CLOCK_MONOTONIC) >= w->repair_at_us)
+	    clock_us(CLOCK_MONOTONIC) >= w->repair_at_us) {
+		pthread_mutex_lock(&w->mutex);
+		lake_appender_over(w->appender, w->over);	/* records come while it repairs */
+		pthread_mutex_unlock(&w->mutex);
 		repair(w);
+	}
 	do {
 		pthread_mutex_lock(&w->mutex);
 		take(w);

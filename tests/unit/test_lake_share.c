@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -354,26 +355,57 @@ counts_that_are_not_damaged_come_back(void **state)
 	const struct lake_owner owner = { 0 };
 
 	(void)state;
-	s.users.of[0] = UINT64_MAX;
+	s.users.of[0] = INT64_MAX;
 	s.users.of[USERS_APART - 1] = 1;
 	s.bytes = 12345;
 	s.is_changed = true;
 	lake_shares_write(&s, lake, SAMPLE_HOST, &owner);
-	lake_shares_read(&back, lake, SAMPLE_HOST);
+	assert_false(s.is_changed);
+	lake_shares_read(&back, lake, SAMPLE_HOST, &owner);
 	assert_memory_equal(&back, &s, sizeof(s));
 	/* All users there can be fit in. */
 	for (size_t i = 0; i < USERS_APART; i++)
-		s.users.of[i] = UINT64_MAX - i;
+		s.users.of[i] = INT64_MAX - i;
 	s.is_changed = true;
 	lake_shares_write(&s, lake, SAMPLE_HOST, &owner);
 	memset(&back, 0, sizeof(back));
-	lake_shares_read(&back, lake, SAMPLE_HOST);
+	lake_shares_read(&back, lake, SAMPLE_HOST, &owner);
 	assert_memory_equal(&back, &s, sizeof(s));
+	/* None that could overflow, and none of another user. */
+	s.users.of[1] = (uint64_t)INT64_MAX + 1;
+	s.is_changed = true;
+	lake_shares_write(&s, lake, SAMPLE_HOST, &owner);
+	lake_shares_read(&back, lake, SAMPLE_HOST, &owner);
+	assert_int_equal(back.users.of[0] + back.bytes, 0);
+	s.users.of[1] = 1;
+	s.is_changed = true;
+	lake_shares_write(&s, lake, SAMPLE_HOST, &owner);
+	lake_shares_read(&back, lake, SAMPLE_HOST, &(struct lake_owner){ true, geteuid() + 1, getegid() });
+	assert_int_equal(back.users.of[0] + back.bytes, 0);
+}
+
+static void
+counts_that_could_not_be_written_are_written_later(void **state)
+{
+	static struct lake_shares s = { .is_changed = true };
+	const struct lake_owner owner = { 0 };
+	char path[PATH_MAX];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/" SHARES, lake);
+	assert_int_equal(mkdir(path, 0755), 0);		/* no file takes its name */
+	lake_shares_write(&s, lake, SAMPLE_HOST, &owner);
+	assert_true(s.is_changed);
+	assert_int_equal(rmdir(path), 0);
+	lake_shares_write(&s, lake, SAMPLE_HOST, &owner);
+	assert_false(s.is_changed);
+	assert_int_equal(access(path, F_OK), 0);
 }
 
 static void
 what_a_killed_agent_leaves_is_still_beyond_its_share(void **state)
 {
+	static struct lake_shares s = { .is_changed = true };
 	struct lake_repair repair;
 	struct lake_appender *a;
 	unsigned within;
@@ -389,11 +421,18 @@ what_a_killed_agent_leaves_is_still_beyond_its_share(void **state)
 	assert_int_equal(status, 0);
 	within = find_in("*[0-9].avro*", HEAVY).records;
 	assert_in_range(within, 26, 35);
+	/* As it does once a minute. */
+	s.bytes = s.users.of[HEAVY] = within * RECORD;
+	lake_shares_write(&s, lake, SAMPLE_HOST, &(struct lake_owner){ 0 });
+	a = open_appender();
+	assert_true(is_over(HEAVY));
+	assert_in_range(stats(a)->bytes, 40 * RECORD, 40 * RECORD + 64 * 1024);
 	assert_int_equal(lake_repair(lake, SAMPLE_HOST, &repair), 0);
 	assert_true(repair.files > 0);
 	assert_int_equal(find_in("[!.]*.avro", HEAVY).records, 40);
 	assert_int_equal(find_in("[!.]*.over.avro", HEAVY).records, 40 - within);
-	a = open_appender();
+	put(a, LIGHT, 1);
+	assert_true(is_over(HEAVY));
 	assert_in_range(stats(a)->over_bytes, (40 - within) * RECORD, (40 - within) * RECORD + 64 * 1024);
 	assert_int_equal(lake_appender_close(a, NULL, NULL, NULL), 0);
 }
@@ -428,6 +467,7 @@ main(void)
 		T(a_disk_that_others_fill_is_shared_as_well),
 		T(damaged_counts_begin_anew),
 		T(counts_that_are_not_damaged_come_back),
+		T(counts_that_could_not_be_written_are_written_later),
 		T(what_a_killed_agent_leaves_is_still_beyond_its_share),
 		T(names_tell_whose_records_are_beyond_their_shares),
 	};
