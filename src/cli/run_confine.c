@@ -14,8 +14,9 @@
 #include "attach/privileges.h"
 
 /*
- * Returns whether files of another user may be in the way in the lake: root writes there by a capability then. In a
- * folder that is root's, and that none but root may write, there are no others.
+ * Returns whether files of another user may be in the way in the lake: root writes there by a capability then. It goes
+ * by the lake's own folder: in one that is root's, and that none but root may write, others make none. Folders below it
+ * that were given to others before are not looked at.
  */
 static bool
 is_lake_of_another(const char *lake)

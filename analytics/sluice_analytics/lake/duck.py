@@ -3,7 +3,8 @@
 
 Records go through one view a topic and scope: Parquet files of compacted days, and Avro files by way of
 stage.py, which reads each of them once. Delivery is at least once: where files overlap in seq, the view
-has each record once, by columns.KEY; where they do not, which is the rule, nothing need be compared.
+has each record once, by columns.KEY; where they do not, nothing need be compared. That is the rule, except where
+an agent's lake has files of what users wrote beyond their shares, which lie between the others.
 
 Files that are still being written are read up to their last whole block.
 """
