@@ -270,7 +270,8 @@ found_paths(u64 task, bool has_loop)
 	if (!s || !fs)
 		return;
 	if (exe) {
-		if (!BPF_CORE_READ(exe, f_inode, i_uid.val) && !BPF_CORE_READ(t, cred, user_ns, level))
+		if (!BPF_CORE_READ(exe, f_inode, i_uid.val) && !BPF_CORE_READ(t, real_cred, user_ns, level) &&
+		    !(BPF_CORE_READ(exe, f_path.mnt, mnt_flags) & MNT_NOSUID))
 			f->state.flags |= EVENT_EXE_OF_ROOT;
 		exe_len = found_path(s, &exe->f_path, &fs->root, 0, has_loop);
 		if (exe_len & PATH_CUT)

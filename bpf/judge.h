@@ -70,12 +70,14 @@ is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
 
 /*
  * Returns 1 if the host's root owns the executable, as records have it, else 0; without a branch. In a user namespace
- * that is never so: there a user names the files that the process sees, and its root may own some on the disk.
+ * that is never so: there a user names the files that the process sees, and its root may own some on the disk. Nor on a
+ * mount that is nosuid: all are that users may make of a file system of their own, as by FUSE or from an image, and
+ * such a file system says itself who owns a file.
  */
 static __always_inline u32
 is_exe_of_root(struct file *exe, const struct context *c)
 {
-	u64 differs = exe->f_inode->i_uid.val | (u32)c->user_ns_level;
+	u64 differs = exe->f_inode->i_uid.val | (u32)c->user_ns_level | (exe->f_path.mnt->mnt_flags & MNT_NOSUID);
 
 	barrier_var(differs);
 	return (differs - 1) >> 63;

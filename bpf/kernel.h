@@ -114,8 +114,11 @@ struct dentry {
 	struct qstr d_name;
 };
 
+#define MNT_NOSUID 1
+
 struct vfsmount {
 	struct dentry *mnt_root;
+	int mnt_flags;
 };
 
 struct mount {
@@ -295,7 +298,7 @@ struct task_struct {
 	u64 start_boottime;
 	unsigned long min_flt;
 	unsigned long maj_flt;
-	const struct cred *cred;
+	const struct cred *real_cred;	/* not overridden while it works for a file system, as cred is */
 	char comm[16];
 	struct fs_struct *fs;
 	struct nsproxy *nsproxy;

@@ -20,6 +20,7 @@
 #include "base/spell.h"
 #include "base/steps.h"
 #include "base/text.h"
+#include "explain/live_process.h"
 #include "identify/engine.h"
 #include "identify/match.h"
 #include "identify/placement.h"
@@ -439,7 +440,6 @@ make_candidate(const struct ruleset *rules, const struct explain_options *o, str
 	struct program p = { .arena = a };
 	char path[PATH_MAX];
 	const char *comm;
-	struct stat st;
 
 	p.argv = arena_alloc(a, (o->argc + 1) * sizeof(*p.argv));
 	if (p.argv == NULL)
@@ -465,7 +465,7 @@ make_candidate(const struct ruleset *rules, const struct explain_options *o, str
 	s->cwd = o->cwd != NULL ? o->cwd : getcwd(path, sizeof(path)) != NULL ? copy(a, path) : NULL;
 	s->has_uid = true;
 	s->uid = o->has_uid ? o->uid : (uint32_t)getuid();
-	s->is_exe_of_root = p.path != NULL && stat(p.path, &st) == 0 && st.st_uid == 0;
+	s->is_exe_of_root = p.path != NULL && executable_is_of_root(p.path);
 	if (o->cgroup == NULL)
 		read_own_cgroup(a, s);
 	else if (o->cgroup[0] != '\0')

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -87,6 +88,15 @@ read_file(const char *proc, uint32_t pid, const char *name, struct file_text *re
 	return file_read(AT_FDCWD, path, ret, FILE_BYTES) == 0;
 }
 
+bool
+executable_is_of_root(const char *path)
+{
+	struct statvfs mount;
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_uid == 0 && statvfs(path, &mount) == 0 && !(mount.f_flag & ST_NOSUID);
+}
+
 /*
  * Whether the host's root owns the executable, as the kernel side sees it: of a process in a user namespace, which maps
  * other users than all to themselves, it does not.
@@ -97,14 +107,13 @@ is_exe_of_root(const char *proc, uint32_t pid)
 	struct file_text map = { 0 };
 	unsigned inside = 1, outside = 1, n = 0;
 	char path[PATH_MAX];
-	struct stat st;
 	bool is_host;
 
 	is_host = read_file(proc, pid, "uid_map", &map) && sscanf(map.text, "%u %u %u", &inside, &outside, &n) == 3 &&
 	    inside == 0 && outside == 0 && n == UINT32_MAX;
 	file_text_done(&map);
 	snprintf(path, sizeof(path), "%s/%u/exe", proc, pid);
-	return is_host && stat(path, &st) == 0 && st.st_uid == 0;
+	return is_host && executable_is_of_root(path);
 }
 
 /* Reads one process without its ancestors. NULL: it has ended, or it is a kernel thread. */

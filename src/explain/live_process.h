@@ -28,6 +28,12 @@ enum {
  */
 struct json_t *live_process_read(const char *proc, uint32_t pid);
 
+/*
+ * Returns whether the host's root owns an executable, on a mount where users cannot make up owners: is_exe_of_root() in
+ * bpf/judge.h decides likewise.
+ */
+bool executable_is_of_root(const char *path);
+
 /* A process as it was sent. Its strings belong to the JSON, which must outlive it. */
 struct live_process {
 	struct candidate candidate[LIVE_PROCESS_DEPTH];	/* each the parent of the one before */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user whose programs pass for another user's, or for the host's own: by arguments, by a folder, by a name."""
+import json
 import os
 import shutil
 import subprocess
@@ -146,6 +147,32 @@ class Forgeries(SystemTest):
                      os.path.basename(r["exe"]) != "unshare"]
             self.assertEqual([ATTACKER] * expected[name], [r["uid"] for r in found], name)
         self.assertEqual([], [called(r) for r in records.programs.values() if hidden in (r["argv"] or [])])
+
+    def test_a_file_system_of_a_user_makes_up_no_executable_of_root(self):
+        mounted = os.path.join(self.shared, "mounted")
+        os.mkdir(mounted)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "nosuid,mode=0755", "tmpfs", mounted], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", mounted], check=True)
+        seen, hidden = [new_mark(), new_mark()], new_mark()
+        places = {"mounted": seen, "root": [hidden, hidden]}
+        before = {folder: subprocess.Popen([self.copy_of("bash", folder, "sshd", owner=0), "-c", f"read; : {marks[0]}"],
+                                           stdin=subprocess.PIPE, user=ATTACKER, group=ATTACKER, extra_groups=[])
+                  for folder, marks in places.items()}
+        for process in before.values():
+            self.addCleanup(process.communicate)
+        self.start()
+        for folder, marks in places.items():
+            self.run_as(ATTACKER, self.copy_of("true", folder, "cron", owner=0), marks[1])
+        recorded = {folder: json.loads(self.recorder.ctl("explain", str(process.pid), "--json").stdout)["recorded"]
+                    for folder, process in before.items()}
+        for process in before.values():
+            process.communicate()
+        self.assertEqual({"mounted": True, "root": False}, recorded)
+        records = self.stop()
+
+        def of(mark):
+            return [called(r) for r in records.ends.values() if any(mark in a for a in r["argv"] or [])]
+        self.assertEqual([1, 1, 0], [len(of(mark)) for mark in (*seen, hidden)])
 
 
 if __name__ == "__main__":
