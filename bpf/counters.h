@@ -149,7 +149,7 @@ context_ids(struct context *c, const struct task *k)
 	struct nsproxy *ns;
 	struct pid *pid;
 
-	READ_POINTER(cred, k->untrusted->cred);
+	READ_POINTER(cred, k->untrusted->real_cred);
 	READ_POINTER(ns, k->untrusted->nsproxy);
 	READ_POINTER(pid, k->untrusted->thread_pid);
 	READ_POINTER(cgroups, k->untrusted->cgroups);
@@ -215,7 +215,7 @@ state_fill_identity(struct event_state *e, const struct proc *p)
 	e->program_start_ns = p->program_start_ns;
 	e->end_ns = p->end_ns;
 	e->flags = proc_flags(p) | p->elevated;
-	if (p->execed || !p->end_ns)
+	if (p->execed || !p->end_ns || !p->pid_ns)	/* no load had the lease as it ended */
 		e->flags |= EVENT_NO_CREDENTIALS;
 	e->ppid = p->ppid;
 	e->uid = p->uid;

@@ -53,7 +53,7 @@ user_read(u32 *ret_user, u32 *ret_uid, struct task_struct *untrusted)
 	const struct cred *cred;
 	u32 uid;
 
-	READ_POINTER(cred, untrusted->cred);
+	READ_POINTER(cred, untrusted->real_cred);
 	READ_POINTER(ns, cred->user_ns);
 	uid = cred->uid.val;
 	if (ns->level > 0)
@@ -132,7 +132,8 @@ entry_remove(const struct proc_key *key, const struct proc *p)
 /*
  * Lets a process count for the user that it has become: as it execs, or as it ends without having done so. Not if it
  * became that one by an executable with the setuid bit that does not belong to a user of the system: who may use many
- * ids in user namespaces can make some of each.
+ * ids in user namespaces can make some of each. It stays with the user before until a user of the system runs it, as by
+ * sudo.
  */
 static __always_inline void
 user_follow(struct proc *p, struct task_struct *untrusted)
@@ -142,10 +143,12 @@ user_follow(struct proc *p, struct task_struct *untrusted)
 	u64 own, other, stays;
 	struct user *u;
 
-	if (!before || p->user_stays)
+	if (!before)
 		return;
 	user_read(&user, &uid, untrusted);
-	READ_POINTER(cred, untrusted->cred);
+	if (p->user_stays && uid > FILTER_SYSTEM_UID_MAX)
+		return;
+	READ_POINTER(cred, untrusted->real_cred);
 	own = cred->uid.val;
 	other = cred->euid.val;
 	/* the sign: they differ, and neither is of the system; without a branch, which the verifier would follow */

@@ -69,7 +69,7 @@ struct proc {
 	u32	is_cut;			/* threads of it may have ended while no load had the lease */
 	u32	user;			/* number of the user for whom the entry counts, see share.h; 0: for none */
 	u32	user_uid;		/* its id; 0 too if it counts for none */
-	u32	user_stays;		/* whatever it becomes; inherited: see user_follow() */
+	u32	user_stays;		/* whatever user it becomes; inherited: see user_follow() */
 	u32	elevated;		/* EVENT_ELEVATED or 0; set as uid */
 	u64	forker_start_ns;	/* start of the process that forked it; 0: unknown */
 	struct cgroup_verdict {		/* verdict of a generation's rules on these cgroups */

@@ -180,6 +180,23 @@ class Shares(AgentTest):
         a.wait(lambda: self.entries(a, GREEDY) == 2 and open(f"/proc/{p.pid}/comm").read() == "sleep\n", what="both")
         self.assertEqual((2, 0), (self.entries(a, GREEDY), self.entries(a, uid)))
 
+    def test_what_becomes_root_after_a_setuid_program_is_of_root(self):
+        """As by sudo: from then on it counts for whatever user it becomes."""
+        uid = FIRST_ID + 7
+        programs = {owner: shutil.copy("/usr/bin/python3", own_folder() + f"setuid-{owner}-python") for owner in (uid, 0)}
+        for owner, program in programs.items():
+            os.chown(program, owner, owner)
+            os.chmod(program, 0o4755)
+        a = self.agent(probes={"max_processes": MAX}).start()
+        third = f"import os; os.setresuid(*[{MODEST}] * 3); os.execv('/bin/sleep', ['sleep', '60'])"
+        second = f"import os; os.setresuid(0, 0, 0); os.execv({own('python3')!r}, ['python3', '-I', '-c', {third!r}])"
+        first = f"import os; os.setresuid(*[{uid}] * 3); os.execv({programs[0]!r}, ['python3', '-I', '-c', {second!r}])"
+        p = subprocess.Popen([programs[uid], "-I", "-c", first], cwd="/", start_new_session=True, **share_of(GREEDY))
+        self.addCleanup(p.wait)
+        self.addCleanup(os.killpg, p.pid, signal.SIGKILL)
+        a.wait(lambda: open(f"/proc/{p.pid}/comm").read() == "sleep\n", what="the last of them")
+        self.assertEqual((0, 0, 1), tuple(self.entries(a, user) for user in (GREEDY, uid, MODEST)))
+
     def test_many_ids_of_a_user_have_the_text_of_one(self):
         """Each of them runs one program with long arguments. As users of their own they would have the text of all."""
         program, size = own("true"), 30000

@@ -16,6 +16,8 @@ from agent import AgentTest
 from harness import read_cat, read_lake
 from load import once, own, own_folder
 
+USER = 64020  # owns nothing
+
 
 def metrics(a):
     """The agent's metrics as text."""
@@ -141,9 +143,15 @@ class Sight(AgentTest):
                                  stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
         execs = subprocess.Popen([own("sh"), "-c", 'read x; exec "$0" 3600.5', own("sleep")], stdin=subprocess.PIPE)
         ends = subprocess.Popen([own("sleep"), "3600.25"])
-        for p in (lives, execs, ends):
+        waits, _ = pipe = os.pipe()
+        forks = subprocess.Popen([own("sh"), "-c", f"(read x <&{waits}) & echo $!; read x"], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, pass_fds=[waits], user=USER, group=USER, extra_groups=[])
+        for fd in pipe:
+            self.addCleanup(os.close, fd)
+        for p in (lives, execs, ends, forks):
             self.addCleanup(p.wait)
             self.addCleanup(p.kill)
+        forked = int(forks.stdout.readline())
         a.settle(delivered=True)
         a.signal(signal.SIGSTOP)
         time.sleep(11)
@@ -151,6 +159,7 @@ class Sight(AgentTest):
         begun_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         ends.kill()
         ends.wait()
+        os.kill(forked, signal.SIGKILL)  # it remains a zombie
         execs.stdin.write(b"\n")
         execs.stdin.flush()
         begins = subprocess.Popen([own("sleep"), "3600.75"])
@@ -165,7 +174,7 @@ class Sight(AgentTest):
         self.assertGreater(gap["interval_ns"], stalled_ns - 1e6)
         self.assertLess(gap["interval_ns"], stalled_ns + 5e9)
         self.assertEqual([], self.phases(a, "watchdog"))
-        for p in (execs, begins):
+        for p in (execs, begins, forks):
             p.kill()
             p.wait()
         lives.stdin.write(b"\n")
@@ -189,6 +198,8 @@ class Sight(AgentTest):
             self.assertIsNotNone(end["observed_time"], mark)
             self.assertEqual((own("sleep"), os.getcwd()), (end["exe"], end["cwd"]), mark)  # which an agent without privileges may not read
         self.assertEqual(["START"], self.phases(a, "3600.25"))
+        end, = [r for r in read_lake(a.lake)["sluice.program"] if r["pid"] == forked and r["phase"] == "END"]
+        self.assertEqual((True, USER), (end["forked"], end["uid"]))
 
     def test_blind_probes_are_reported_within_ten_seconds(self):
         """By status, readiness and metric; the end of it has a GAP record."""
