@@ -11,35 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "child_kit.h"
 #include "agent/confine.h"
 
 static char room[] = "/tmp/sluice-test-confine-XXXXXX";
 static char lake[128], other[128];
-
-/* Runs a function in a child without new privileges, and returns its status. */
-static int
-in_child(int (*run)(void))
-{
-	pid_t pid = fork();
-	int status;
-
-	if (pid == 0) {
-		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-		syscall(SYS_exit_group, run());	/* what sanitizers do in _exit(2) is refused */
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
 
 static int
 can_write(const char *folder)

@@ -17,49 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "full_disk.h"
-#include "samples.h"
-#include "lake/appender.h"
+#include "lake_kit.h"
 #include "lake/folders.h"
 
-#define MIB (UINT64_C(1) << 20)
 #define DAY_US INT64_C(86400000000)
 #define RECORD 10000
 #define HOST_FILES "sluice.*/date=*/host=" SAMPLE_HOST "/"
-
-static char lake[64];
-
-static int
-setup(void **state)
-{
-	(void)state;
-	if (sample_folder(lake) == NULL)
-		return -1;
-	full_disk.folder = lake;
-	full_disk.total = UINT64_C(1) << 40;
-	full_disk.others = 0;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	sample_remove(lake);
-	return 0;
-}
-
-static struct lake_appender *
-open_appender(struct lake_limits limits)
-{
-	struct lake_appender_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-		.limits = limits, .retry_us = 1 };
-	struct lake_appender *a = NULL;
-
-	assert_int_equal(lake_appender_new(&o, &a), 0);
-	assert_int_equal(lake_appender_open(a), 0);
-	return a;
-}
 
 static int
 put(struct lake_appender *a, int64_t time_us, uint64_t seq)
@@ -127,7 +90,7 @@ removed(const struct lake_appender *a, enum lake_removal reason)
 static void
 the_oldest_files_give_way_to_the_limit(void **state)
 {
-	struct lake_appender *a = open_appender((struct lake_limits){ .max_bytes = 4 * MIB });
+	struct lake_appender *a = lake_open((struct lake_limits){ .max_bytes = 4 * MIB });
 	struct lake_appender_counts counts[LAKE_SERIES];
 	struct lake_removed gone;
 	uint64_t bytes, indices, left;
@@ -163,7 +126,7 @@ the_oldest_files_give_way_to_the_limit(void **state)
 static void
 days_that_are_too_old_go_with_their_folders(void **state)
 {
-	struct lake_appender *a = open_appender((struct lake_limits){ 0 });
+	struct lake_appender *a = lake_open((struct lake_limits){ 0 });
 
 	(void)state;
 	fill(a, SAMPLE_TIME - 31 * DAY_US, 0, 30);
@@ -171,7 +134,7 @@ days_that_are_too_old_go_with_their_folders(void **state)
 	assert_int_equal(lake_appender_close(a, NULL, NULL, NULL), 0);
 	make("2026-10-22", "other", SAMPLE_AGENT "-1.avro");
 	assert_int_equal(find(HOST_FILES "[!.]*.avro", NULL), 2);
-	a = open_appender((struct lake_limits){ .keep_us = 30 * DAY_US });
+	a = lake_open((struct lake_limits){ .keep_us = 30 * DAY_US });
 	fill(a, SAMPLE_TIME, 40, 1);
 	assert_int_equal(removed(a, LAKE_TOO_OLD)->files, 1);
 	assert_int_equal(removed(a, LAKE_TOO_OLD)->records, 30);
@@ -184,7 +147,7 @@ days_that_are_too_old_go_with_their_folders(void **state)
 static void
 nothing_is_removed_while_old_days_are_compacted(void **state)
 {
-	struct lake_appender *a = open_appender((struct lake_limits){ 0 });
+	struct lake_appender *a = lake_open((struct lake_limits){ 0 });
 	char path[PATH_MAX];
 	int fd;
 
@@ -196,12 +159,12 @@ nothing_is_removed_while_old_days_are_compacted(void **state)
 	strcat(path, "/.lock");
 	fd = open(path, O_RDWR | O_CREAT, 0644);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
-	a = open_appender((struct lake_limits){ .keep_us = DAY_US });
+	a = lake_open((struct lake_limits){ .keep_us = DAY_US });
 	fill(a, SAMPLE_TIME, 10, 1);
 	assert_int_equal(removed(a, LAKE_TOO_OLD)->files, 0);
 	assert_int_equal(lake_appender_close(a, NULL, NULL, NULL), 0);
 	close(fd);
-	a = open_appender((struct lake_limits){ .keep_us = DAY_US });
+	a = lake_open((struct lake_limits){ .keep_us = DAY_US });
 	fill(a, SAMPLE_TIME, 11, 1);
 	assert_int_equal(removed(a, LAKE_TOO_OLD)->files, 1);
 	assert_int_equal(lake_appender_close(a, NULL, NULL, NULL), 0);
@@ -218,7 +181,7 @@ old_files_give_way_before_the_floor_and_then_nothing_is_written(void **state)
 
 	(void)state;
 	full_disk.total = 32 * MIB;
-	a = open_appender((struct lake_limits){ .max_bytes = 1024 * MIB, .free_min = 1024 * MIB });
+	a = lake_open((struct lake_limits){ .max_bytes = 1024 * MIB, .free_min = 1024 * MIB });
 	for (; seq < 1000; seq += 10)
 		fill(a, SAMPLE_TIME, seq, 10);
 	assert_int_equal(removed(a, LAKE_DISK_FLOOR)->files, 0);
@@ -247,7 +210,7 @@ old_files_give_way_before_the_floor_and_then_nothing_is_written(void **state)
 	assert_in_range(left, 200, 500);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, lake_setup, lake_teardown)
 
 int
 main(void)

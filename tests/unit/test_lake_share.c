@@ -19,14 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "full_disk.h"
-#include "samples.h"
+#include "lake_kit.h"
 #include "codec/ocf.h"
-#include "lake/appender.h"
 #include "lake/folders.h"
 #include "lake/repair.h"
 
-#define MIB (UINT64_C(1) << 20)
 #define RECORD 10000
 #define SHARES ".shares-" SAMPLE_HOST
 #define SYSTEM 0
@@ -34,7 +31,6 @@
 #define HEAVY 1002
 #define HEAVY_TOO 1003
 
-static char lake[64];
 static uint64_t next_seq;
 static uint64_t over[LAKE_OVER_SIZE];
 
@@ -47,33 +43,15 @@ struct found {
 static int
 setup(void **state)
 {
-	(void)state;
-	if (sample_folder(lake) == NULL)
-		return -1;
 	next_seq = 0;
-	full_disk.folder = lake;
-	full_disk.total = UINT64_C(1) << 40;
-	full_disk.others = 0;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	sample_remove(lake);
-	return 0;
+	return lake_setup(state);
 }
 
 static struct lake_appender *
 open_with(struct lake_limits limits)
 {
-	struct lake_appender_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-		.limits = limits, .retry_us = 1 };
-	struct lake_appender *a = NULL;
+	struct lake_appender *a = lake_open(limits);
 
-	assert_int_equal(lake_appender_new(&o, &a), 0);
-	assert_int_equal(lake_appender_open(a), 0);
 	lake_appender_over(a, over);
 	return a;
 }
@@ -451,7 +429,7 @@ names_tell_whose_records_are_beyond_their_shares(void **state)
 	assert_false(lake_is_over(SAMPLE_AGENT "-7.2.avro"));
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, lake_teardown)
 
 int
 main(void)
