@@ -58,6 +58,15 @@ share_of(const struct process *p)
 	return owner_of(p->has_context ? user_behind(p->context.uid, p->context.user_uid) : UINT32_MAX);
 }
 
+/* Adds whose word a job is: also of a user of the system, who may be the root of a container. */
+static void
+key_add_claim(char key[KEY_SIZE], uint32_t uid)
+{
+	size_t len = strlen(key);
+
+	snprintf(key + len, KEY_SIZE - len, "\nuid %" PRIu32, uid);
+}
+
 /*
  * Appends the user to a key that any user can write, so that it finds no run of another. Users of the system are one:
  * they are trusted, and have another number on each host.
@@ -65,10 +74,8 @@ share_of(const struct process *p)
 static void
 key_add_user(char key[KEY_SIZE], uint32_t uid)
 {
-	size_t len = strlen(key);
-
 	if (uid > SYSTEM_UID_MAX)
-		snprintf(key + len, KEY_SIZE - len, "\nuid %" PRIu32, uid);
+		key_add_claim(key, uid);
 }
 
 /* Finds or makes the run of this key, of p's user. If *is_new is true, the caller fills it in. */
@@ -114,7 +121,7 @@ run_of_job(struct correlator *c, struct process *p)
 	    placement->cluster[0] != '\0' || c->options.cluster == NULL ? placement->cluster : c->options.cluster,
 	    placement->job);
 	if (placement->scheduler_witness != WITNESS_SYSTEM)
-		key_add_user(key, placement->claimed_by);
+		key_add_claim(key, placement->claimed_by != UINT32_MAX ? placement->claimed_by : user_of(p));
 	r = run_by_key(c, p, placement->scheduler, key, &is_new);
 	if (r == NULL)
 		return NULL;

@@ -185,6 +185,15 @@ at_most(double confidence, double limit)
 	return confidence < limit ? confidence : limit;
 }
 
+/* Makes a job the claim of a user, or, with UINT32_MAX, of each program's own. */
+static void
+set_claim(struct placement *p, uint32_t user)
+{
+	p->scheduler_witness = WITNESS_ARGV;
+	p->claimed_by = user;
+	p->scheduler_confidence = at_most(p->scheduler_confidence, claim_confidence);
+}
+
 static void
 fill_container(const struct placement_rule *rule, struct captures *found, const char *source, struct placement *ret)
 {
@@ -217,18 +226,21 @@ struct search {
 	const char *pod_path;
 	size_t job_at, container_at, pod_at;
 	size_t handed_over;		/* offset in the current path from which on a user names the groups */
+	size_t inside;			/* offset in it behind the outermost container: its root may name the rest */
 	bool is_outside;
 };
 
 /*
  * A batch scheduler's job takes precedence; of several on one path, the outermost. Of other jobs, the
- * first rule's counts. A match on the first path is kept.
+ * first rule's counts. A match on the first path is kept, unless it is inside a container and the other is not.
  */
 static bool
-is_better_job(const struct search *s, const struct placement_rule *rule, const char *path, size_t at)
+is_better_job(const struct search *s, const struct placement_rule *rule, const char *path, size_t at, bool is_inside)
 {
 	if (s->job_path == NULL || rule->is_batch != s->placement->is_batch)
 		return s->job_path == NULL || rule->is_batch;
+	if (path != s->job_path && s->placement->scheduler_witness == WITNESS_ARGV)
+		return !is_inside;
 	return rule->is_batch && path == s->job_path && at < s->job_at;
 }
 
@@ -236,6 +248,7 @@ static void
 search_job(struct search *s, const struct placement_rule *rule, const char *path)
 {
 	size_t len = strlen(path), at;
+	bool is_inside;
 
 	for (const struct placement_finder *f = rule->cgroup; f != NULL; f = f->next) {
 		if (!find(f, path, len, &s->found))
@@ -243,9 +256,13 @@ search_job(struct search *s, const struct placement_rule *rule, const char *path
 		at = first_at(&s->found, path);
 		if (rule->is_batch && at >= s->handed_over)
 			continue;
-		if (!is_better_job(s, rule, path, at))
+		is_inside = rule->is_batch && at >= s->inside;
+		if (!is_better_job(s, rule, path, at, is_inside))
 			continue;
 		fill_job(rule, &s->found, by_cgroup, s->placement);
+		s->placement->scheduler_witness = WITNESS_SYSTEM;
+		if (is_inside)
+			set_claim(s->placement, UINT32_MAX);
 		s->job_path = path;
 		s->job_at = at;
 	}
@@ -263,6 +280,8 @@ found_container(struct search *s, const struct placement_rule *rule, const char 
 		return;
 	}
 	fill_container(rule, &s->found, by_cgroup, &here);
+	if (here.has_container && end < s->inside)
+		s->inside = end;
 	if (end > s->handed_over)
 		here.container_confidence = at_most(here.container_confidence, claim_confidence);
 	/* The pod and the container in it may be matches of different rules. */
@@ -361,10 +380,11 @@ placement_of_groups(const struct ruleset *rules, const struct placement_group gr
 		if (path == NULL || strcmp(path, "/") == 0 || (i > 0 && is_equal(groups[0].path, path)))
 			continue;
 		s.handed_over = handed_over_at(&groups[i]);
-		for (const struct placement_rule *rule = r->schedulers; rule != NULL; rule = rule->next)
-			search_job(&s, rule, path);
+		s.inside = SIZE_MAX;
 		for (const struct placement_rule *rule = r->containers; rule != NULL; rule = rule->next)
 			search_container(&s, rule, path);
+		for (const struct placement_rule *rule = r->schedulers; rule != NULL; rule = rule->next)
+			search_job(&s, rule, path);
 	}
 	/* A program that serves containers may itself be in one. */
 	ret->is_outside = s.is_outside && !ret->has_container;
@@ -550,6 +570,13 @@ is_of_system(const struct candidate *s)
 	return s->has_uid && user_is_of_system(s->uid, s->user_uid);
 }
 
+/* Whether a program is in a container, as its control group shows: its users of the system are not the host's. */
+static bool
+is_contained(const struct placement *placement)
+{
+	return placement->has_container && !placement->is_outside && is_by_cgroup(placement->container_source);
+}
+
 /*
  * Whether a daemon of the scheduler started the program, directly or by a login shell. A user who runs a program of
  * that name is no system user.
@@ -572,14 +599,20 @@ is_of_daemon(const struct placement_rule *rule, const struct candidate *s)
 
 /* Sets whose word the job of a program is. */
 static void
-set_witness(const struct placement_rule *rule, const struct candidate *s, struct placement *here)
+set_witness(const struct placement_rule *rule, const struct candidate *s, bool is_inside, struct placement *here)
 {
-	if (is_of_system(s))
+	uint32_t user = s->has_uid ? user_witness(s->uid, s->user_uid) : UINT32_MAX;
+
+	if (is_inside) {
+		set_claim(here, UINT32_MAX);
+	} else if (is_of_system(s)) {
 		return;
-	here->claimed_by = s->has_uid ? user_witness(s->uid, s->user_uid) : UINT32_MAX;
-	here->scheduler_witness = is_of_daemon(rule, s) ? WITNESS_DAEMON : WITNESS_ARGV;
-	if (here->scheduler_witness == WITNESS_ARGV)
-		here->scheduler_confidence = at_most(here->scheduler_confidence, claim_confidence);
+	} else if (is_of_daemon(rule, s)) {
+		here->scheduler_witness = WITNESS_DAEMON;
+		here->claimed_by = user;
+	} else {
+		set_claim(here, user);
+	}
 }
 
 bool
@@ -597,7 +630,7 @@ placement_of_program(const struct ruleset *rules, const struct candidate *s, str
 	if (program != NULL) {
 		memset(&here, 0, sizeof(here));
 		fill_job(rule, &found, program->find.source, &here);
-		set_witness(rule, s, &here);
+		set_witness(rule, s, is_contained(placement), &here);
 		has_changed = take_job(placement, &here);
 	}
 	program = find_program(r->containers, s, buf, &rule, &found);

@@ -10,7 +10,8 @@
  * Evidence is as good as its witness. A user may name control groups below the one that systemd hands over to
  * the user's own service manager, and may write any arguments. Such a control group is no evidence of a batch
  * scheduler's job. Arguments are evidence for that user alone, and replace no job that a control group shows, unless
- * the scheduler's daemon started the program.
+ * the scheduler's daemon started the program. The root of a container may name control groups below the container's,
+ * and become any user there: what is found in it, in either way, is evidence for each user alone.
  *
  * Call order for a program: placement_of_groups(), placement_inherit() from the program that forked it or that
  * it replaced, placement_of_program().
@@ -25,7 +26,7 @@
 enum placement_witness {
 	WITNESS_SYSTEM,		/* root, who alone names control groups there, or a program of the system's users */
 	WITNESS_DAEMON,		/* a user's program, which the scheduler's own daemon started */
-	WITNESS_ARGV,		/* any user, by a program's arguments */
+	WITNESS_ARGV,		/* any user, by a program's arguments; or the root of a container */
 };
 
 enum {
@@ -50,7 +51,7 @@ struct placement {
 	const char *scheduler_source;	/* the evidence, static: "cgroup", "argv slurm_script" */
 	double scheduler_confidence;
 	enum placement_witness scheduler_witness;
-	uint32_t claimed_by;		/* the user whose program the evidence is; not with WITNESS_SYSTEM */
+	uint32_t claimed_by;		/* whose word it is; UINT32_MAX: each program's own user; not with WITNESS_SYSTEM */
 
 	/* The program runs in a container, whose runtime or id may still be unknown. */
 	bool has_container;

@@ -324,18 +324,22 @@ runs_job(struct world *w, size_t i)
 	return runs(w, &b, VICTIM, 0, &jobs[i].program);
 }
 
-/* The same by another user: arguments as they are, below an own daemon, and a control group of the same name. */
+/*
+ * The same by another user: arguments as they are, below an own daemon, and a control group of the same name, below one
+ * that the user names: its service manager's, or as root of a container.
+ */
 static struct being
 forges_job(struct world *w, size_t i, bool has_daemon)
 {
-	static const char home[] = "/user.slice/user-64001.slice/user@64001.service";
+	static const char manager[] = "/user.slice/user-64001.slice/user@64001.service", container[] =
+	    "/docker/5f0e1d2c3b4a59687786950a4b3c2d1e5f0e1d2c3b4a59687786950a4b3c2d1e";
 	const struct program work = { "/usr/bin/xmrig", "/tmp", { "xmrig" }, 1 };
 	struct program daemon = { jobs[i].daemon, "/", { "daemon" }, 1 };
 	char path[512];
 	struct being b;
 
 	if (jobs[i].cgroup != NULL) {
-		snprintf(path, sizeof(path), "%s%s", home, jobs[i].cgroup);
+		snprintf(path, sizeof(path), "%s%s", has_daemon ? container : manager, jobs[i].cgroup);
 		return runs(w, NULL, ATTACKER, make_cgroup(w, path), &work);
 	}
 	if (jobs[i].daemon == NULL || !has_daemon)
@@ -381,6 +385,42 @@ no_program_joins_a_job_of_another_user(void **state)
 				world_close(&w);
 			}
 		}
+	}
+}
+
+/* What is root in a container writes any arguments, and calls itself any daemon. */
+static void
+no_root_of_a_container_joins_a_job(void **state)
+{
+	static const char container[] = "/docker/5f0e1d2c3b4a59687786950a4b3c2d1e5f0e1d2c3b4a59687786950a4b3c2d1e";
+
+	(void)state;
+	for (size_t i = 0; i < JOBS; i++) {
+		struct program daemon = { jobs[i].daemon, "/", { "daemon" }, 1 };
+		struct attribution job, forged;
+		struct being b;
+		struct world w;
+		uint64_t group;
+
+		if (jobs[i].cgroup != NULL)
+			continue;
+		host_open(&w);
+		b = runs_job(&w, i);
+		job = attribution_of(&w, &b);
+		assert_string_not_equal(job.run_id, "");
+		group = make_cgroup(&w, container);
+		if (jobs[i].daemon != NULL) {
+			b = runs(&w, NULL, 0, group, &daemon);
+			b = runs(&w, &b, ATTACKER, group, &jobs[i].program);
+			forged = attribution_of(&w, &b);
+			assert_string_not_equal(forged.run_id, job.run_id);
+			assert_true(forged.confidence <= 0.5);
+		}
+		b = runs(&w, NULL, 0, group, &jobs[i].program);
+		forged = attribution_of(&w, &b);
+		assert_string_not_equal(forged.run_id, job.run_id);
+		assert_true(forged.run_id[0] == '\0' || forged.confidence <= 0.5);
+		world_close(&w);
 	}
 }
 
@@ -461,6 +501,7 @@ main(void)
 		cmocka_unit_test(every_rule_of_an_engine_has_a_forgery),
 		cmocka_unit_test(no_program_joins_a_job_of_another_user),
 		cmocka_unit_test(every_rule_of_a_scheduler_has_a_forgery),
+		cmocka_unit_test(no_root_of_a_container_joins_a_job),
 		cmocka_unit_test(root_in_a_container_belongs_to_the_one_user_who_claims_the_folder),
 	};
 
