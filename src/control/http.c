@@ -4,7 +4,7 @@
  *
  *	reading ──end of the head──► answering ──all written──► closed
  *
- * A head that does not come at once is looked for every 50 ms: bytes that drip in do not wake the loop. Of a request
+ * A head that does not come at once is looked for every 100 ms: bytes that drip in do not wake the loop. Of a request
  * only its first line counts: headers and a body are read over. So a parser of HTTP is not needed, and each step has a
  * cost that is known.
  */
@@ -36,7 +36,7 @@ enum {
 	BURST = 50,
 	BACKLOG = 128,
 	SWEEP_MS = 500,
-	LOOK_MS = 50,
+	LOOK_MS = 100,
 	REQUEST_MAX = 8191,	/* of its head; a NUL follows */
 	STEPS_MAX = 16,		/* pieces of one request, or of one answer */
 };

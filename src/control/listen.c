@@ -18,6 +18,9 @@
 
 #define UNIX "unix:"
 
+/* Bytes that a connection holds until they are read, with what the kernel has beside each piece: to read frees them. */
+#define REQUEST_BUFFER 8192
+
 bool
 listen_is_unix(const char *address)
 {
@@ -76,7 +79,8 @@ listen_tcp(const struct listen_options *o, uint16_t *ret_port, char *error, size
 	struct sockaddr_storage address = { 0 };
 	struct sockaddr *sa = (struct sockaddr *)&address;
 	socklen_t len, got = sizeof(address);
-	int fd, r, one = 1;
+	const int one = 1, buffer = REQUEST_BUFFER;
+	int fd, r;
 
 	if (!parse_tcp(o->address, &address, &len)) {
 		snprintf(error, size, "%s: not an address; use 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", o->address);
@@ -90,7 +94,8 @@ listen_tcp(const struct listen_options *o, uint16_t *ret_port, char *error, size
 	fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		r = -errno;
-	else if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 || bind(fd, sa, len) < 0 ||
+	else if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer)) < 0 || bind(fd, sa, len) < 0 ||
 	    listen(fd, o->backlog) < 0 || getsockname(fd, sa, &got) < 0)
 		r = -errno;
 	else

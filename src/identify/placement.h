@@ -51,7 +51,7 @@ struct placement {
 	const char *scheduler_source;	/* the evidence, static: "cgroup", "argv slurm_script" */
 	double scheduler_confidence;
 	enum placement_witness scheduler_witness;
-	uint32_t claimed_by;		/* whose word it is; UINT32_MAX: each program's own user; not with WITNESS_SYSTEM */
+	uint32_t claimed_by;		/* whose word; UINT32_MAX: each program's own user; not with WITNESS_SYSTEM */
 
 	/* The program runs in a container, whose runtime or id may still be unknown. */
 	bool has_container;
