@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import threading
 import time
@@ -12,6 +13,7 @@ import unittest
 
 import harness
 from agent import AgentTest
+from systems import machine
 
 ATTACKERS = (64001, 64002)  # users that own nothing
 VICTIM = 64003
@@ -29,9 +31,16 @@ def as_user(uid):
 
 
 def cpu_seconds(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Of a process and its children, which the agent's readers are: of those that live, and of those that it has reaped."""
+    ticks = 0
+    for process in (pid, *machine.children(pid)):
+        try:
+            with open(f"/proc/{process}/stat") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # in one moment of both
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def rss_mib(pid):
@@ -108,25 +117,24 @@ class Adversaries(AgentTest):
         return time.monotonic() - began
 
     def attacked(self, kind, *args):
-        """How long the pipeline took, early in the attack and late in it, and how many times the attackers did it."""
+        """How long the pipeline took, at the median, how often it ran, and how many times the attackers did it."""
         attackers = self.started(kind, *args)
-        began = time.monotonic()
-        time.sleep(1)
-        took = self.run_pipeline()
-        time.sleep(max(0, began + SECONDS - 2 - time.monotonic()))
-        took += self.run_pipeline()
+        end, took = time.monotonic() + SECONDS - 1, []
+        while time.monotonic() + 1 < end:
+            time.sleep(1)  # a pipeline a second at most: this user is below its shares
+            took.append(self.run_pipeline())
         done = [p.communicate(timeout=SECONDS + 30)[0] for p in attackers]
         for p in attackers:
             self.assertEqual(0, p.returncode)
-        return took, sum(int(text) for text in done)
+        return statistics.median(took), len(took), sum(int(text) for text in done)
 
     def check(self, kind, *args, keys=None):
-        bare, _ = self.attacked(kind, *args)
+        bare, _, _ = self.attacked(kind, *args)
         a = self.agent("agent", **(keys or {})).start()
         asker = Asker(a.control)
         asker.start()
         cpu, began = cpu_seconds(a.pid), time.monotonic()
-        took, times = self.attacked(kind, *args)
+        took, pipelines, times = self.attacked(kind, *args)
         share = (cpu_seconds(a.pid) - cpu) / (time.monotonic() - began)
         asker.end()
         lost = {(x["place"], x["reason"]): x["count"] for x in a.status()["lost"] if x["count"]}
@@ -135,26 +143,26 @@ class Adversaries(AgentTest):
         self.assertEqual(0, a.stop(), a.log_text())
         print(f"{kind:10} {times:7} times  agent {100 * share:5.1f} % CPU {rss:5.1f} MiB  slowest answer {asker.slowest:6.3f} s "
               f"of {asker.answers}  pipeline {bare:5.2f} s, seen {took:5.2f} s  lost {lost}", flush=True)
-        self.assert_pipeline_is_whole(a.lake)
+        self.assert_pipelines_are_whole(a.lake, pipelines)
         self.assertEqual([], asker.failures)
         self.assertLess(asker.slowest, ANSWER_MAX_S)
         self.assertLess(rss, RSS_MAX_MIB)
         self.assertLess(share, CPU_SHARE_MAX)
-        # Beside four processes and two CPUs the same takes up to twice as long by chance; the second is for short ones.
-        self.assertLess(took, 2 * bare + 1)
+        # Beside four processes and two CPUs the same takes up to twice as long by chance, some milliseconds in any case.
+        self.assertLess(took, 2 * bare + 0.1)
 
-    def assert_pipeline_is_whole(self, lake):
+    def assert_pipelines_are_whole(self, lake, n):
         topics = harness.read_lake(lake)
         own = [r for r in topics["sluice.program"] if r["uid"] == VICTIM]
         ends = [r for r in own if r["phase"] == "END"]
         runs = [r["run_id"] for r in ends if r["exe"].endswith("/make")]
-        self.assertEqual(2, len(set(runs) - {None}), runs)
+        self.assertEqual(n, len(set(runs) - {None}), runs)
         for run_id in runs:
             steps = [(r["argv"] or ["", "", "?"])[2] for r in ends if r["run_id"] == run_id and r["exe"].endswith("/true")]
             self.assertEqual(sorted(f"step-{i}" for i in range(STEPS)), sorted(steps))
             self.assertEqual({VICTIM}, {r["uid"] for r in topics["sluice.run"] if r["run_id"] == run_id})
             self.assertEqual({VICTIM}, {r["uid"] for r in topics["sluice.program"] if r["run_id"] == run_id})
-        self.assertEqual(2 * (STEPS + 1), len(ends))
+        self.assertEqual(n * (STEPS + 1), len(ends))
         self.assertEqual({0}, {r["exit_code"] for r in ends})
 
     def test_rules(self):
