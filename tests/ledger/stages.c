@@ -8,11 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
 #include "../unit/samples.h"
 #include "../unit/events.h"
 #include "collect/decode.h"
 #include "event.h"
+#include "base/arena.h"
 #include "codec/encode.h"
+#include "identify/redact.h"
 #include "spool/spool.h"
 
 enum {
@@ -21,6 +25,7 @@ enum {
 	ARGS_MAX = 16,
 	TEXT_MAX = 1024,
 	RECORD_BYTES = 480,	/* of a Program record with its usage */
+	LINE_ARGS_MAX = 256,	/* of a program of the fixture */
 };
 
 #define NAMESPACE 4026531836
@@ -374,6 +379,42 @@ stage_spool(unsigned long n)
 	sample_remove(folder);
 }
 
+/* --- redact: the arguments of programs of builds and pipelines, by the shipped patterns --- */
+
+static void
+stage_redact(unsigned long n)
+{
+	struct ruleset *rules = rules_shipped();
+	const char *argv[LINE_ARGS_MAX];
+	size_t n_lines = 0, argc;
+	json_t *lines = json_array();
+	struct arena a;
+	FILE *f = fopen(SOURCE_TREE "/tests/fixtures/secrets/harmless.jsonl", "re");
+	json_t *line;
+
+	if (f == NULL || rules == NULL || arena_init(&a, 1 << 20) < 0)
+		die("no lines");
+	while ((line = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL)) != NULL)
+		json_array_append_new(lines, line);
+	fclose(f);
+	n_lines = json_array_size(lines);
+	if (n_lines < 500)
+		die("the lines cannot be read");
+	for (unsigned long i = 0; i < n; i++) {
+		line = json_array_get(lines, i % n_lines);
+		argc = json_array_size(line);
+		if (argc > LINE_ARGS_MAX)
+			argc = LINE_ARGS_MAX;
+		for (size_t k = 0; k < argc; k++)
+			argv[k] = json_string_value(json_array_get(line, k));
+		taken += 1 + redact_argv(rules, argv, argc, &a);
+		arena_reset(&a);
+	}
+	arena_done(&a);
+	json_decref(lines);
+	ruleset_unref(rules);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(unsigned long n);
@@ -381,6 +422,7 @@ static const struct {
 	{ "decode", stage_decode },
 	{ "correlate", stage_correlate },
 	{ "pass", stage_pass },
+	{ "redact", stage_redact },
 	{ "encode", stage_encode },
 	{ "spool", stage_spool },
 };
@@ -396,6 +438,6 @@ main(int argc, char **argv)
 			return taken > 0 ? 0 : 1;
 		}
 	}
-	fputs("usage: ledger-stages decode|correlate|pass|encode|spool RECORDS (a multiple of 500)\n", stderr);
+	fputs("usage: ledger-stages decode|correlate|pass|redact|encode|spool RECORDS (a multiple of 500)\n", stderr);
 	return 2;
 }
