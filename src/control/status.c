@@ -143,8 +143,8 @@ status_problems(const struct agent_status *s,
 		if (s->spool.memory_bytes > 0)
 			snprintf(held, sizeof(held), ". %s are held in memory and would be lost with the agent",
 			    format_bytes(s->spool.memory_bytes, a, sizeof(a)));
-		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps %s: "
-		    "the spool does not grow, and its oldest records give way if they are not delivered; free some room "
+		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps "
+		    "%s: the spool does not grow, and its oldest records give way if they are not delivered; free some room "
 		    "there, or lower disk_free_min%s", s->spool.dir != NULL ? s->spool.dir : "?",
 		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)), held);
 		cb(STATUS_ERROR, text, arg);
