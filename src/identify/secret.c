@@ -47,6 +47,12 @@ static const char *const secret_key_words[] = {
 	"master", "shared", "subscription",
 };
 
+/* The same for "pass" and "pw": db_pass, --sftp-pass, rootpw; not --two-pass. */
+static const char *const secret_pass_words[] = {
+	"db", "user", "admin", "root", "become", "sudo", "ftp", "smtp", "imap", "mail", "ldap", "bind", "http", "proxy", "ssh",
+	"keystore", "truststore", "login", "mysql", "postgres", "redis", "vnc", "rpc",
+};
+
 /* Names that describe tokens and secrets, or are switches: never secret. */
 static const char *const harmless[] = {
 	"pad-token", "bos-token", "eos-token", "unk-token", "sep-token", "cls-token", "mask-token", "stop-token",
@@ -146,6 +152,29 @@ word_in(struct slice word, const struct word *list, size_t n)
 	return false;
 }
 
+/* Returns whether the name ends in "pass" or "pw" behind one of secret_pass_words, apart or not: sftp-pass, dbpw. */
+static bool
+is_pass_of_account(struct slice s)
+{
+	static const char *const ends[] = { "pass", "pw" };
+
+	for (size_t i = 0; i < COUNT(ends); i++) {
+		size_t n = strlen(ends[i]), len = s.len;
+
+		if (len <= n || strncasecmp(s.p + len - n, ends[i], n) != 0)
+			continue;
+		len -= n;
+		len -= s.p[len - 1] == '-' || s.p[len - 1] == '_' || s.p[len - 1] == '.';
+		for (size_t k = 0; k < COUNT(secret_pass_words); k++) {
+			size_t m = strlen(secret_pass_words[k]);
+
+			if (len >= m && strncasecmp(s.p + len - m, secret_pass_words[k], m) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 enum secret_certainty
 secret_name(struct slice s)
 {
@@ -169,6 +198,8 @@ secret_name(struct slice s)
 		return SECRET_YES;
 	/* DB_PASS=x and --pass x, but not --min-pass 3 */
 	if (slice_equals(last, "pass") && (rest.len == 0 || memcmp(last.p, "PASS", 4) == 0))
+		return SECRET_YES;
+	if (is_pass_of_account(s))
 		return SECRET_YES;
 	if (s.len > 2 && strncasecmp(s.p, "x-", 2) == 0 && (slice_equals(last, "key") || slice_equals(last, "auth")))
 		return SECRET_YES;		/* a header */
@@ -242,14 +273,16 @@ secret_value(struct slice name, enum secret_certainty certainty, struct slice va
 	if (certainty == SECRET_NO || value.len == 0)
 		return false;
 	if (certainty == SECRET_YES) {
-		struct slice rest, last = last_word(name, &rest);
+		struct slice rest, last = last_word(name, &rest), number = value;
 
 		/* PWD=/home/x, --pwd /data: the working folder */
 		if (last.len >= 3 && strncasecmp(last.p + last.len - 3, "pwd", 3) == 0 && (value.p[0] == '/' || value.p[0] == '.'))
 			return false;
-		/* a number of tokens */
-		return value.len > 2 || !isdigit((unsigned char)value.p[0]) ||
-		    !isdigit((unsigned char)value.p[value.len - 1]);
+		/* a number of tokens, or an assignment in a program: BEGIN{pass=0} */
+		while (number.len > 1 && strchr("})];,", number.p[number.len - 1]) != NULL)
+			number.len--;
+		return number.len > 2 || !isdigit((unsigned char)number.p[0]) ||
+		    !isdigit((unsigned char)number.p[number.len - 1]);
 	}
 	colon = memchr(value.p, ':', value.len);	/* user:password */
 	return secret_looks_random(value) || is_number(name, value) || (colon != NULL && colon[1] != '/' &&
