@@ -25,7 +25,7 @@ struct client_rule {
 	enum client_kind kind;
 	uint8_t position;
 	char from, to;
-	const char *flags;
+	const char *behind, *flags;
 };
 
 #define CLIENT(...) { __VA_ARGS__ },
@@ -109,23 +109,47 @@ secret_part(const struct client_rule *r, struct slice value)
 {
 	const char *from = r->from != '\0' ? memchr(value.p, r->from, value.len) : NULL, *to;
 
+	if (r->behind != NULL) {
+		size_t n = strlen(r->behind);
+
+		from = memmem(value.p, value.len, r->behind, n);
+		return from == NULL ? (struct slice){ value.p, 0 } :
+		    (struct slice){ from + n, value.len - (size_t)(from + n - value.p) };
+	}
+
 	/* A user's name alone: the program asks. sqlplus /nolog has none. */
 	if (r->from != '\0' && (from == NULL || (r->from == '/' && from == value.p)))
 		return (struct slice){ value.p, 0 };
 	if (from != NULL)
 		value = (struct slice){ from + 1, value.len - (size_t)(from + 1 - value.p) };
 	to = r->to != '\0' ? memrchr(value.p, r->to, value.len) : NULL;
+	if (to == NULL && r->to != '\0' && r->from == ':')
+		return (struct slice){ value.p, 0 };		/* host:port */
 	if (to != NULL)
 		value.len = (size_t)(to - value.p);
 	return value;
+}
+
+/* Returns the letter in a word of options without a value, the letters of flags; NULL: it is not there. */
+static const char *
+find_bundled(struct slice word, const char *flags, char letter)
+{
+	size_t k = 1;
+
+	if (flags == NULL || word.len < 3 || word.p[0] != '-')
+		return NULL;
+	while (k < word.len && word.p[k] != letter && strchr(flags, word.p[k]) != NULL)
+		k++;
+	return k < word.len && word.p[k] == letter ? word.p + k : NULL;
 }
 
 /* Returns whether word is the option of the row. *ret_value: the value in the same word. */
 static bool
 is_option(const struct client_rule *r, struct slice word, struct slice *ret_value)
 {
-	size_t n = strlen(r->word), k = 1;
+	size_t n = strlen(r->word);
 	bool is_short = n == 2;
+	const char *letter;
 
 	if (word.len >= n && memcmp(word.p, r->word, n) == 0) {
 		*ret_value = (struct slice){ word.p + n, word.len - n };
@@ -139,13 +163,10 @@ is_option(const struct client_rule *r, struct slice word, struct slice *ret_valu
 		ret_value->len--;
 		return word.p[n] == '=';
 	}
-	if (r->flags == NULL || word.len < 3 || word.p[0] != '-')
+	letter = find_bundled(word, r->flags, r->word[1]);
+	if (letter == NULL)
 		return false;
-	while (k < word.len && word.p[k] != r->word[1] && strchr(r->flags, word.p[k]) != NULL)
-		k++;
-	if (k == 1 || k == word.len || word.p[k] != r->word[1])
-		return false;
-	*ret_value = (struct slice){ word.p + k + 1, word.len - k - 1 };
+	*ret_value = (struct slice){ letter + 1, word.len - (size_t)(letter + 1 - word.p) };
 	return true;
 }
 
@@ -158,7 +179,7 @@ read_by(struct client *c, size_t i, struct slice word, struct slice *ret_secret)
 	struct slice value;
 
 	if (c->behind[i] == 0) {
-		if (is_word(word, r->after)) {
+		if (is_word(word, r->after) || find_bundled(word, r->flags, r->after[1]) != NULL) {
 			c->behind[i] = 1;
 			if (r->kind == CLIENT_STDIN && r->word == NULL)
 				c->has_secret_input = true;
@@ -186,7 +207,7 @@ read_by(struct client *c, size_t i, struct slice word, struct slice *ret_secret)
 		return true;
 	}
 	case CLIENT_STDIN:
-		c->has_secret_input |= r->word != NULL && slice_is_command(word, r->word);
+		c->has_secret_input |= r->word != NULL && (is_word(word, r->word) || is_option(r, word, &value));
 		return false;
 	default:
 		if (!is_option(r, word, &value))
