@@ -55,6 +55,16 @@ basename_of(struct slice path)
 	return slash == NULL ? path : (struct slice){ slash + 1, path.len - (size_t)(slash + 1 - path.p) };
 }
 
+static bool
+is_one_of(struct slice word, const char *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (slice_is_command(word, list[i]))
+			return true;
+	}
+	return false;
+}
+
 static const struct wrapper *
 find_wrapper(const struct ruleset *rules, struct slice command)
 {
@@ -80,11 +90,7 @@ is_shell(struct slice command)
 {
 	static const char *const shells[] = { "sh", "bash", "dash", "zsh", "ksh", "ash", "su" };
 
-	for (size_t i = 0; i < COUNT(shells); i++) {
-		if (slice_is_command(command, shells[i]))
-			return true;
-	}
-	return false;
+	return is_one_of(command, shells, COUNT(shells));
 }
 
 void
@@ -305,16 +311,31 @@ words_read_text(const struct ruleset *rules, struct slice argument, bool has_nam
 struct command {
 	struct words words;
 	bool is_echo;			/* it prints its arguments */
+	bool is_filter;			/* it prints what it reads, more or less */
 	bool is_here;			/* the next word is a here-string */
-	struct slice printed;		/* the arguments that echo prints; empty: none yet */
+	struct slice printed;		/* the arguments that echo prints, or what a group printed; empty: none yet */
 	struct slice input;		/* what is printed into the command; empty: unknown */
 };
+
+/* What the commands of ( ... ), { ...; }, if ... fi and do ... done read and print. */
+struct group {
+	int depth;			/* of groups */
+	struct slice input;		/* of the outermost one */
+	struct slice printed;		/* from the first that is printed to the last; empty: none yet */
+};
+
+/* Words that precede a command, those that begin a group, and those that end it. */
+static const char *const introductions[] = { "!", "then", "else", "elif", "while", "until" };
+static const char *const openings[] = { "{", "if", "do" };
+static const char *const closings[] = { "}", "fi", "done" };
+static const char *const printers[] = { "echo", "printf", "yes" };
+static const char *const filters[] = { "cat", "tee", "tr", "head", "tail", "sed", "cut", "rev", "base64", "iconv" };
 
 static void
 command_begin(struct command *c, const struct ruleset *rules, struct slice input)
 {
 	words_init(&c->words, rules);
-	c->is_echo = c->is_here = false;
+	c->is_echo = c->is_filter = c->is_here = false;
 	c->printed = (struct slice){ NULL, 0 };
 	c->input = input;
 }
@@ -329,21 +350,100 @@ note_printed(struct command *c, struct slice word)
 		c->printed.len = (size_t)(word.p + word.len - c->printed.p);
 }
 
+/* Returns what the command prints, as far as it is known; empty: it is not. */
+static struct slice
+command_output(const struct command *c)
+{
+	return c->is_filter ? c->input : c->printed;
+}
+
+/* Notes what a command of a group prints. */
+static void
+group_note(struct group *g, const struct command *c)
+{
+	struct slice printed = command_output(c);
+
+	if (g->depth == 0 || printed.len == 0)
+		return;
+	if (g->printed.len == 0)
+		g->printed = printed;
+	else if (printed.p > g->printed.p)	/* what a group inside this one printed is noted already */
+		g->printed.len = (size_t)(printed.p + printed.len - g->printed.p);
+}
+
+static void
+group_begin(struct group *g, const struct command *c)
+{
+	if (g->depth++ == 0)
+		g->input = c->input;
+}
+
+/* Ends a group: what its commands printed is what the command that begins here has printed. */
+static void
+group_end(struct group *g, struct command *c)
+{
+	if (g->depth == 0)
+		return;
+	c->printed = g->printed;
+	if (--g->depth == 0)
+		g->input.len = g->printed.len = 0;
+}
+
+/* Returns whether the first word of a command belongs to a control structure, and the command is still to come. */
+static bool
+group_read(struct group *g, struct command *c, struct slice word)
+{
+	if (is_one_of(word, openings, COUNT(openings))) {
+		group_begin(g, c);
+		return true;
+	}
+	if (is_one_of(word, closings, COUNT(closings))) {
+		group_end(g, c);
+		return true;
+	}
+	return is_one_of(word, introductions, COUNT(introductions));
+}
+
+/* Begins the next command of a script, behind the separator at i. */
+static void
+command_next(struct command *c, struct group *g, const struct ruleset *rules, struct slice t, size_t i)
+{
+	bool is_pipe = t.p[i] == '|' && (i + 1 == t.len || t.p[i + 1] != '|') && (i == 0 || t.p[i - 1] != '|');
+	struct slice input = g->input;
+
+	if (is_pipe)
+		input = command_output(c);
+	else if (c->words.command.len == 0 && (t.p[i] == '\n' || t.p[i] == '('))
+		input = c->input;		/* a pipe precedes the line or the group */
+	if (!is_pipe)
+		group_note(g, c);
+	command_begin(c, rules, input);
+	if (t.p[i] == '(')
+		group_begin(g, c);
+	else if (t.p[i] == ')')
+		group_end(g, c);
+}
+
 /* Reads a word of a command. */
 static void
-command_read(struct command *c, const struct place *at, struct slice word)
+command_read(struct command *c, struct group *g, const struct place *at, struct slice word)
 {
+	size_t fd = 0;			/* digits of 3<<<text */
+
+	while (fd < word.len && isdigit((unsigned char)word.p[fd]))
+		fd++;
 	if (c->is_here) {
 		c->input = word;
 		c->is_here = false;
-	} else if (word.len >= 3 && memcmp(word.p, "<<<", 3) == 0) {
-		c->input = (struct slice){ word.p + 3, word.len - 3 };
-		c->is_here = word.len == 3;
-	} else {
+	} else if (word.len - fd >= 3 && memcmp(word.p + fd, "<<<", 3) == 0) {
+		c->input = (struct slice){ word.p + fd + 3, word.len - fd - 3 };
+		c->is_here = word.len == fd + 3;
+	} else if (c->words.command.len > 0 || !group_read(g, c, word)) {
 		if (c->is_echo)
 			note_printed(c, word);
 		read_word(&c->words, at, word);
-		c->is_echo |= slice_equals(c->words.command, "echo") || slice_equals(c->words.command, "printf");
+		c->is_echo |= is_one_of(c->words.command, printers, COUNT(printers));
+		c->is_filter |= is_one_of(c->words.command, filters, COUNT(filters));
 	}
 	if (c->words.client.has_secret_input && c->input.len > 0) {
 		add(at, c->input);
@@ -376,6 +476,7 @@ read_script(const struct ruleset *rules, const struct place *at, struct slice t)
 {
 	static const struct slice nothing;
 	struct command command;
+	struct group group = { 0 };
 	size_t i = 0;
 
 	command_begin(&command, rules, nothing);
@@ -388,11 +489,11 @@ read_script(const struct ruleset *rules, const struct place *at, struct slice t)
 			continue;
 		}
 		if (is_blank(t.p[i]) || strchr(";|&()`", t.p[i]) != NULL) {
-			bool is_pipe = t.p[i] == '|' && (i + 1 == t.len || t.p[i + 1] != '|') &&
-			    (i == 0 || t.p[i - 1] != '|');
+			bool is_redirection = t.p[i] == '&' && ((i > 0 && strchr("<>|", t.p[i - 1]) != NULL) ||
+			    (i + 1 < t.len && t.p[i + 1] == '>'));	/* 2>&1, |&, &> */
 
-			if (t.p[i] != ' ' && t.p[i] != '\t')	/* another command starts */
-				command_begin(&command, rules, is_pipe && command.is_echo ? command.printed : nothing);
+			if (t.p[i] != ' ' && t.p[i] != '\t' && !is_redirection)	/* another command starts */
+				command_next(&command, &group, rules, t, i);
 			i++;
 			continue;
 		}
@@ -405,6 +506,6 @@ read_script(const struct ruleset *rules, const struct place *at, struct slice t)
 				end--;
 		}
 		if (end > start)
-			command_read(&command, at, (struct slice){ t.p + start, end - start });
+			command_read(&command, &group, at, (struct slice){ t.p + start, end - start });
 	}
 }
