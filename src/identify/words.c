@@ -424,10 +424,22 @@ command_next(struct command *c, struct group *g, const struct ruleset *rules, st
 		group_end(g, c);
 }
 
+/* Continues the command whose $( ... ) or ` ... ` ends at i, and began at `begin`. */
+static void
+command_resume(struct command *c, const struct command *outer, struct slice t, size_t begin, size_t i)
+{
+	*c = *outer;
+	if (c->is_echo && c->printed.len == 0)
+		c->printed.p = t.p + begin;
+	if (c->is_echo)
+		c->printed.len = (size_t)(t.p + i + 1 - c->printed.p);
+}
+
 /* Reads a word of a command. */
 static void
 command_read(struct command *c, struct group *g, const struct place *at, struct slice word)
 {
+	struct slice known;
 	size_t fd = 0;			/* digits of 3<<<text */
 
 	while (fd < word.len && isdigit((unsigned char)word.p[fd]))
@@ -442,8 +454,9 @@ command_read(struct command *c, struct group *g, const struct place *at, struct 
 		if (c->is_echo)
 			note_printed(c, word);
 		read_word(&c->words, at, word);
-		c->is_echo |= is_one_of(c->words.command, printers, COUNT(printers));
-		c->is_filter |= is_one_of(c->words.command, filters, COUNT(filters));
+		known = c->words.is_wrapper ? word : c->words.command;
+		c->is_echo |= is_one_of(known, printers, COUNT(printers));
+		c->is_filter |= is_one_of(known, filters, COUNT(filters));
 	}
 	if (c->words.client.has_secret_input && c->input.len > 0) {
 		add(at, c->input);
@@ -475,11 +488,14 @@ static void
 read_script(const struct ruleset *rules, const struct place *at, struct slice t)
 {
 	static const struct slice nothing;
-	struct command command;
+	struct command command, outer;
 	struct group group = { 0 };
-	size_t i = 0;
+	size_t i = 0, begin = 0;
+	char closing = '\0';		/* of the substitution in outer; NUL: there is none */
+	int depth = 0;			/* of groups, in outer */
 
 	command_begin(&command, rules, nothing);
+	outer = command;
 	while (i < t.len) {
 		size_t start = i, end;
 		char quote = t.p[i];
@@ -492,8 +508,22 @@ read_script(const struct ruleset *rules, const struct place *at, struct slice t)
 			bool is_redirection = t.p[i] == '&' && ((i > 0 && strchr("<>|", t.p[i - 1]) != NULL) ||
 			    (i + 1 < t.len && t.p[i + 1] == '>'));	/* 2>&1, |&, &> */
 
-			if (t.p[i] != ' ' && t.p[i] != '\t' && !is_redirection)	/* another command starts */
+			if (t.p[i] != ' ' && t.p[i] != '\t' && !is_redirection) {	/* another command starts */
+				bool is_over = closing != '\0' && t.p[i] == closing;
+
+				if (closing == '\0' &&
+				    (t.p[i] == '`' || (t.p[i] == '(' && i > 0 && t.p[i - 1] == '$'))) {
+					outer = command;
+					closing = t.p[i] == '(' ? ')' : '`';
+					depth = group.depth;
+					begin = i;
+				}
 				command_next(&command, &group, rules, t, i);
+				if (is_over && (closing == '`' || group.depth == depth)) {
+					command_resume(&command, &outer, t, begin, i);
+					closing = '\0';
+				}
+			}
 			i++;
 			continue;
 		}
