@@ -34,25 +34,25 @@ static const struct client_rule rows[] = {
 };
 
 /* Rows by the first letter of their commands: 1 + the first of them, and the next ones; 0: none. */
-static uint8_t first_row[256], next_row[COUNT(rows)];
+static uint16_t first_row[256], next_row[COUNT(rows)];
 static once_flag is_built = ONCE_FLAG_INIT;
 
-_Static_assert(COUNT(rows) < UINT8_MAX, "rows are counted in bytes");
+_Static_assert(COUNT(rows) < UINT16_MAX, "rows are counted in 16 bits");
 
 static void
 build(void)
 {
 	for (size_t i = COUNT(rows); i-- > 0;) {
-		uint8_t *first = &first_row[(unsigned char)rows[i].command[0]];
+		uint16_t *first = &first_row[(unsigned char)rows[i].command[0]];
 
 		next_row[i] = *first;
-		*first = (uint8_t)(i + 1);
+		*first = (uint16_t)(i + 1);
 	}
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct slice command = { rows[i].command, strcspn(rows[i].command, "*") };
 		size_t n = 0;
 
-		for (uint8_t k = first_row[(unsigned char)command.p[0]]; k != 0; k = next_row[k - 1])
+		for (uint16_t k = first_row[(unsigned char)command.p[0]]; k != 0; k = next_row[k - 1])
 			n += slice_is_command(command, rows[k - 1].command);
 		if (n > CLIENT_RULES_MAX)
 			abort();	/* the data is a part of this program: enlarge struct client */
@@ -74,7 +74,7 @@ bool
 client_is_known(struct slice command)
 {
 	call_once(&is_built, build);
-	for (uint8_t i = first_row[(unsigned char)command.p[0]]; i != 0; i = next_row[i - 1]) {
+	for (uint16_t i = first_row[(unsigned char)command.p[0]]; i != 0; i = next_row[i - 1]) {
 		if (slice_is_command(command, rows[i - 1].command))
 			return true;
 	}
@@ -90,7 +90,7 @@ client_init(struct client *c, struct slice command)
 	c->waiting = NULL;
 	if (command.len == 0)
 		return;
-	for (uint8_t i = first_row[(unsigned char)command.p[0]]; i != 0; i = next_row[i - 1]) {
+	for (uint16_t i = first_row[(unsigned char)command.p[0]]; i != 0; i = next_row[i - 1]) {
 		const struct client_rule *r = &rows[i - 1];
 
 		if (!slice_is_command(command, r->command))

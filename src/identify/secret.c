@@ -50,7 +50,8 @@ static const char *const secret_key_words[] = {
 /* The same for "pass" and "pw": db_pass, --sftp-pass, rootpw; not --two-pass. */
 static const char *const secret_pass_words[] = {
 	"db", "user", "admin", "root", "become", "sudo", "ftp", "smtp", "imap", "mail", "ldap", "bind", "http", "proxy", "ssh",
-	"keystore", "truststore", "login", "mysql", "postgres", "redis", "vnc", "rpc",
+	"keystore", "truststore", "login", "mysql", "postgres", "redis", "vnc", "rpc", "account", "wifi", "webdav", "client",
+	"cert", "rabbitmq", "ipmi", "jenkins", "vault", "remote", "master", "svn",
 };
 
 /* Names that describe tokens and secrets, or are switches: never secret. */
