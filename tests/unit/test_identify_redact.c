@@ -118,6 +118,8 @@ static const struct expectation secrets[] = {
 	    { "sh", "-c", "{ sleep 1; echo ***; } 2>/dev/null | sudo -S id" } },
 	{ { "sh", "-c", "echo x |& (cd /a; passwd me); echo y | cat" },
 	    { "sh", "-c", "echo *** |& (cd /a; passwd me); echo y | cat" } },
+	{ { "sh", "-c", "command echo $(id) `id` x | sudo -S id; mysql -h $(hostname) -px" },
+	    { "sh", "-c", "command echo *** | sudo -S id; mysql -h $(hostname) -p***" } },
 	{ { "sh", "-c", "echo x |\n  sudo -kS id" }, { "sh", "-c", "echo *** |\n  sudo -kS id" } },
 	/* clients: combined options, words at a place, parts of a value */
 	{ { "curl", "-su", "me:x", "h" }, { "curl", "-su", "me:***", "h" } },
