@@ -329,6 +329,7 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	struct process *p;
 	struct task *t, *next;
 
+	facts_replayed(c);
 	queue_gone(c);
 	HASH_ITER(hh, c->tasks, t, next)
 		task_reap(c, t);	/* frees tasks without a process */

@@ -57,6 +57,7 @@ struct correlator {
 	struct task *tasks_by_id;
 	uint64_t next_task;
 	struct fact *facts;
+	struct fact *claims;		/* the first about each folder, see struct fact */
 	struct failure *failures;
 	uint64_t findings_due;		/* of tasks and runs */
 	uint64_t findings_left_out;	/* above a limit, as the next */

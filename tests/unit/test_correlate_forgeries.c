@@ -13,6 +13,7 @@
 
 #include "events.h"
 #include "base/pattern.h"
+#include "correlate/wal.h"
 #include "identify/engine.h"
 #include "identify/placement.h"
 #include "identify/tool.h"
@@ -50,12 +51,20 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-host_open(struct world *w)
+static struct correlator_options
+host_options(void)
 {
 	struct correlator_options options = world_options();
 
 	options.run_id = NULL;		/* the whole host */
+	return options;
+}
+
+static void
+host_open(struct world *w)
+{
+	const struct correlator_options options = host_options();
+
 	world_open(w, &options);
 }
 
@@ -462,34 +471,217 @@ every_rule_of_a_scheduler_has_a_forgery(void **state)
 	}
 }
 
-/* As tasks in docker are, whose root is the host's; the folder is the engine's, and the engine is a user's. */
+enum {
+	ALICE = VICTIM,
+	BOB = 64003,
+	MALLORY = ATTACKER,
+};
+
+/* Runs the driver of a user whose tasks work in one folder. */
+static struct being
+launches(struct world *w, uint32_t uid)
+{
+	const struct program launcher = { "/usr/bin/java", "/data", { "java", "nextflow.cli.Launcher", "run", "main.nf", "-w",
+	    "/data/work" }, 6 };
+
+	return runs(w, NULL, uid, 0, &launcher);
+}
+
+/* Runs a task as it is in docker, whose root is the host's, and checks whose it is: run_id "": of no run. */
+static void
+task_is_of(struct world *w, uint32_t uid, const char *run_id)
+{
+	static const char work[] = "/data/work/ab/0123456789abcdef0123456789abcd";
+	const struct program task = { "/bin/bash", work, { "bash", "-ue", ".command.sh" }, 3 };
+	struct being b = runs(w, NULL, uid, 0, &task);
+
+	assert_string_equal(attribution_of(w, &b).run_id, run_id);
+	exits(w, &b, 0);
+}
+
+/* Begins the log anew, and checks that a restart from it would begin the same one. */
+static void
+log_stays_as_it_is(struct world *w)
+{
+	const struct correlator_options options = host_options();
+	struct kept_entries was;
+
+	forget_kept(w);
+	correlator_checkpoint(w->c);
+	world_dies(w, &options);
+	was = w->kept;
+	w->kept = (struct kept_entries){ 0 };
+	correlator_checkpoint(w->c);
+	assert_int_equal(w->kept.len, was.len);
+	assert_memory_equal(w->kept.data, was.data, was.len);
+	free(was.data);
+}
+
+/* The same as root, and after each restart of the agent if there are any. */
+static void
+roots_is_of(struct world *w, bool has_restarts, const char *run_id)
+{
+	const struct correlator_options options = host_options();
+
+	task_is_of(w, 0, run_id);
+	for (int i = 0; has_restarts && i < 2; i++) {
+		world_dies(w, &options);
+		task_is_of(w, 0, run_id);
+		log_stays_as_it_is(w);
+	}
+}
+
+/* A while after the driver's end its run has its END. */
+static void
+ends(struct world *w, const struct being *driver)
+{
+	exits(w, driver, 0);
+	for (int i = 0; i < 10; i++) {
+		w->now += SECOND;
+		correlator_tick(w->c, w->now, false);
+	}
+}
+
+/* They come and go, and their claims with them. */
+static void
+claim_in_turn(bool has_restarts)
+{
+	const struct correlator_options options = host_options();
+	struct being alice, bob, mallory, again;
+	struct attribution alices, bobs, mallorys;
+	struct world w;
+
+	world_open_as(&w, &options, true);
+	alice = launches(&w, ALICE);
+	alices = attribution_of(&w, &alice);
+	roots_is_of(&w, has_restarts, alices.run_id);
+	mallory = launches(&w, MALLORY);
+	roots_is_of(&w, has_restarts, "");		/* whose it is cannot be known */
+	task_is_of(&w, ALICE, alices.run_id);
+	bob = launches(&w, BOB);
+	roots_is_of(&w, has_restarts, "");
+	ends(&w, &mallory);
+	roots_is_of(&w, has_restarts, "");		/* bob's claim stays */
+	ends(&w, &bob);
+	roots_is_of(&w, has_restarts, alices.run_id);
+	mallory = launches(&w, MALLORY);
+	again = launches(&w, MALLORY);
+	ends(&w, &again);
+	roots_is_of(&w, has_restarts, "");		/* one run of mallory's lives */
+	ends(&w, &mallory);
+	roots_is_of(&w, has_restarts, alices.run_id);
+	mallory = launches(&w, MALLORY);
+	mallorys = attribution_of(&w, &mallory);
+	roots_is_of(&w, has_restarts, "");
+	ends(&w, &alice);
+	roots_is_of(&w, has_restarts, mallorys.run_id);	/* no other lives */
+	bob = launches(&w, BOB);
+	bobs = attribution_of(&w, &bob);
+	roots_is_of(&w, has_restarts, "");
+	ends(&w, &mallory);
+	roots_is_of(&w, has_restarts, bobs.run_id);
+	ends(&w, &bob);
+	roots_is_of(&w, has_restarts, bobs.run_id);	/* late */
+	world_close(&w);
+}
+
 static void
 root_in_a_container_belongs_to_the_one_user_who_claims_the_folder(void **state)
 {
-	static const char work[] = "/data/work/ab/0123456789abcdef0123456789abcd";
-	const struct program launcher = { "/usr/bin/java", "/data", { "java", "nextflow.cli.Launcher", "run", "main.nf" }, 4 };
-	const struct program rival = { "/usr/bin/java", "/tmp", { "java", "nextflow.cli.Launcher", "run", "x.nf", "-w",
-	    "/data/work" }, 6 };
-	const struct program task = { "/bin/bash", work, { "bash", "-ue", ".command.sh" }, 3 };
-	struct attribution own, first, second, third;
-	struct being b, attacker;
+	(void)state;
+	claim_in_turn(false);
+}
+
+static void
+claims_outlive_the_agent(void **state)
+{
+	(void)state;
+	claim_in_turn(true);
+}
+
+static void
+a_claim_holds_no_longer_than_its_run(void **state)
+{
+	struct attribution alices;
+	struct being alice, mallory = { 0 };
 	struct world w;
 
 	(void)state;
 	host_open(&w);
-	b = runs(&w, NULL, VICTIM, 0, &launcher);
-	own = attribution_of(&w, &b);
-	b = runs(&w, NULL, 0, 0, &task);
-	first = attribution_of(&w, &b);
-	assert_string_equal(first.run_id, own.run_id);
-	attacker = runs(&w, NULL, ATTACKER, 0, &rival);
-	b = runs(&w, NULL, 0, 0, &task);
-	second = attribution_of(&w, &b);
-	assert_string_equal(second.run_id, "");		/* whose it is cannot be known */
-	b = runs(&w, NULL, VICTIM, 0, &task);
-	third = attribution_of(&w, &b);
-	assert_string_equal(third.run_id, own.run_id);
-	exits(&w, &attacker, 0);
+	alice = launches(&w, ALICE);
+	alices = attribution_of(&w, &alice);
+	for (int i = 0; i < 100; i++) {
+		mallory = launches(&w, MALLORY);
+		task_is_of(&w, 0, "");
+		exits(&w, &mallory, 0);
+	}
+	ends(&w, &mallory);
+	task_is_of(&w, 0, alices.run_id);
+	for (int i = 0; i < 10; i++)
+		ends(&w, &mallory);		/* until mallory's runs are forgotten */
+	task_is_of(&w, 0, alices.run_id);
+	mallory = launches(&w, MALLORY);
+	task_is_of(&w, 0, "");
+	ends(&w, &mallory);
+	task_is_of(&w, 0, alices.run_id);
+	exits(&w, &alice, 0);
+	world_close(&w);
+}
+
+/*
+ * Makes a log one of an earlier release, which knew one run of a folder (S: engine, root), and not whose others are.
+ * An entry: kind, version, the run's id, 1 if there are others, the key's length, the key.
+ */
+static void
+make_log_old(struct world *w)
+{
+	struct kept_entries now = w->kept;
+	bool has_one = false;
+	size_t len;
+
+	w->kept = (struct kept_entries){ 0 };
+	for (size_t at = 0; at < now.len; at += len) {
+		char *entry = now.data + at + sizeof(len), *n;
+
+		memcpy(&len, now.data + at, sizeof(len));
+		at += sizeof(len);
+		n = entry[0] == WAL_FACT ? entry + 2 + strlen(entry + 2) + 1 : NULL;
+		if (n == NULL || n[2] != 'P') {
+			keep_entry(entry, len, w);
+			continue;
+		}
+		if (has_one)
+			continue;
+		has_one = true;
+		n[0] = 1;
+		n[1] = (char)(n[1] - (char)strlen(entry + 2) - 1);
+		n[2] = 'S';
+		keep_entry(entry, len - strlen(entry + 2) - 1, w);
+	}
+	assert_true(has_one);
+	free(now.data);
+}
+
+static void
+claims_outlive_an_agent_of_an_earlier_release(void **state)
+{
+	const struct correlator_options options = host_options();
+	struct attribution alices;
+	struct being alice, mallory;
+	struct world w;
+
+	(void)state;
+	world_open_as(&w, &options, true);
+	alice = launches(&w, ALICE);
+	alices = attribution_of(&w, &alice);
+	mallory = launches(&w, MALLORY);
+	make_log_old(&w);
+	world_dies(&w, &options);
+	log_stays_as_it_is(&w);
+	task_is_of(&w, 0, "");
+	ends(&w, &mallory);
+	task_is_of(&w, 0, alices.run_id);
+	exits(&w, &alice, 0);
 	world_close(&w);
 }
 
@@ -503,6 +695,9 @@ main(void)
 		cmocka_unit_test(every_rule_of_a_scheduler_has_a_forgery),
 		cmocka_unit_test(no_root_of_a_container_joins_a_job),
 		cmocka_unit_test(root_in_a_container_belongs_to_the_one_user_who_claims_the_folder),
+		cmocka_unit_test(claims_outlive_the_agent),
+		cmocka_unit_test(a_claim_holds_no_longer_than_its_run),
+		cmocka_unit_test(claims_outlive_an_agent_of_an_earlier_release),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
