@@ -175,21 +175,26 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 	return r;
 }
 
-/* Returns the run of a task whose engine is known from its arguments; NULL: nothing ties the task to a run. */
+/*
+ * Returns the run of a task whose engine is known from its arguments; NULL: nothing ties the task to a run.
+ * *is_contested: several users claim the task, and the run is what is left.
+ */
 static struct run *
-run_of_task(struct correlator *c, struct process *p, struct run *around, const struct engine_verdict *v)
+run_of_task(struct correlator *c, struct process *p, struct run *around, const struct engine_verdict *v,
+    bool *is_contested)
 {
 	struct run *r;
 	char key[KEY_SIZE];
 	bool is_new;
 
+	*is_contested = false;
 	if (around != NULL && (around->strength == STRENGTH_EXPLICIT || is_engine(around, v->engine)))
 		return around;
 	r = fact_find_claim(c, user_of(p), v->engine, v->root, v->task_id);
 	if (r == NULL)
-		r = fact_find_root(c, user_of(p), v->engine, v->run_key);
-	if (r == NULL)
-		r = fact_find_root(c, user_of(p), v->engine, v->root);
+		r = fact_find_root(c, user_of(p), v->engine, v->run_key, is_contested);
+	if (r == NULL && !*is_contested)	/* of those who claim the key, one may claim the folder, too */
+		r = fact_find_root(c, user_of(p), v->engine, v->root, is_contested);
 	if (r != NULL || v->role == ENGINE_JOINS)
 		return r;
 	if (around != NULL)
@@ -267,6 +272,7 @@ attribute_run(struct correlator *c, struct process *p, struct run *run, const st
     const struct candidate *s, struct engine_verdict *v)
 {
 	struct run *found;
+	bool is_contested = false;
 
 	switch (v->role) {
 	case ENGINE_DRIVER:
@@ -279,12 +285,13 @@ attribute_run(struct correlator *c, struct process *p, struct run *run, const st
 		    run->strength != STRENGTH_JOB)
 			found = NULL;
 		else
-			found = run_of_task(c, p, run, v);
+			found = run_of_task(c, p, run, v, &is_contested);
 		if (found == NULL) {
 			v->role = ENGINE_NONE;
 			return run;
 		}
-		if (v->role == ENGINE_TASK)
+		/* When the claims of the others are over, its next tasks are of the one user who is left. */
+		if (v->role == ENGINE_TASK && !is_contested)
 			learn_ties(c, found, p, v);
 		return found;
 	case ENGINE_NAMES:

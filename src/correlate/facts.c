@@ -210,21 +210,24 @@ is_live(const struct run *r)
 
 /*
  * Returns the run that claims a folder for programs of system users: of live ones the latest, and if none is, the one
- * that was last. NULL: none, or several users have live ones.
+ * that was last. NULL: none, or several users have live ones, and *is_contested is true.
  */
 static struct run *
-run_of_folder(struct correlator *c, const char *engine, const char *root)
+run_of_folder(struct correlator *c, const char *engine, const char *root, bool *is_contested)
 {
 	char key[KEY_SIZE];
 	size_t len = make_key(key, FACT_SHARED, engine, root, NULL);
 	struct run *found = NULL;
 
+	*is_contested = false;
 	for (const struct fact *f = len > 0 ? first_claim(c, key, len) : NULL; f != NULL; f = f->next) {
 		if (found == NULL) {
 			found = f->run;
 		} else if (is_live(f->run)) {
-			if (is_live(found) && !is_of_same_user(f->run, found))
+			if (is_live(found) && !is_of_same_user(f->run, found)) {
+				*is_contested = true;
 				return NULL;
+			}
 			found = f->run;
 		} else if (!is_live(found) && f->run->work.end_ns >= found->work.end_ns) {
 			found = f->run;
@@ -248,15 +251,16 @@ fact_add_root(struct correlator *c, struct run *r, uint32_t uid, const char *eng
 }
 
 struct run *
-fact_find_root(struct correlator *c, uint32_t uid, const char *engine, const char *root)
+fact_find_root(struct correlator *c, uint32_t uid, const char *engine, const char *root, bool *is_contested)
 {
 	char key[KEY_SIZE], user[USER_SIZE];
 	const struct fact *f;
 
+	*is_contested = false;
 	if (root[0] == '\0')
 		return NULL;
 	f = find(c, key, make_key(key, FACT_ROOT, user_text(uid, user), engine, root, NULL));
-	return f == NULL && uid <= SYSTEM_UID_MAX ? run_of_folder(c, engine, root) : run_of(f);
+	return f == NULL && uid <= SYSTEM_UID_MAX ? run_of_folder(c, engine, root, is_contested) : run_of(f);
 }
 
 void

@@ -5,6 +5,7 @@
 #ifndef SLUICE_CORRELATE_FACTS_H
 #define SLUICE_CORRELATE_FACTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uthash.h>
@@ -33,10 +34,12 @@ struct fact {
  * Facts of a run about programs that do not descend from it. engine, root, task_id and names as in struct
  * engine_verdict; uid: of the program that shows them, or that asks. A user's facts are found by programs of that user
  * alone. A program of a system user, as root is in a container, finds the root of another user too, unless several
- * users who have shown the same have live runs. The find functions return NULL if no run has published the fact.
+ * users who have shown the same have live runs: *is_contested is true then. The find functions return NULL if no run
+ * has published the fact.
  */
 void fact_add_root(struct correlator *c, struct run *r, uint32_t uid, const char *engine, const char *root);
-struct run *fact_find_root(struct correlator *c, uint32_t uid, const char *engine, const char *root);
+struct run *fact_find_root(struct correlator *c, uint32_t uid, const char *engine, const char *root,
+    bool *is_contested);
 void fact_add_claim(struct correlator *c, struct run *r, uint32_t uid, const char *engine, const char *root,
     const char *task_id);
 struct run *fact_find_claim(struct correlator *c, uint32_t uid, const char *engine, const char *root,

@@ -599,6 +599,42 @@ claims_outlive_the_agent(void **state)
 	claim_in_turn(true);
 }
 
+/* A task whose arguments name its run begins one if whose it is cannot be known, and that keeps no later ones. */
+static void
+what_began_while_several_claimed_it_takes_no_later_task(void **state)
+{
+#define SCRIPT "/wf/11111111-2222-3333-4444-555555555555/call-align/execution/script"
+	const struct program submit = { "/bin/bash", "/work", { "bash", "/work" SCRIPT ".submit" }, 2 };
+	const struct program inside = { "/bin/bash", "/work", { "bash", "/inside" SCRIPT ".submit" }, 2 };
+	const struct program task = { "/bin/bash", "/", { "bash", "/inside" SCRIPT }, 2 };
+	const struct program launcher = { "/usr/bin/java", "/work", { "java", "-jar", "cromwell.jar", "run", "wf.wdl" }, 5 };
+	struct attribution alices, before;
+	struct being alice, mallory, forged[2], b;
+	struct world w;
+
+	(void)state;
+	host_open(&w);
+	alice = runs(&w, NULL, ALICE, 0, &launcher);
+	alices = attribution_of(&w, &alice);
+	runs(&w, &alice, ALICE, 0, &submit);
+	mallory = runs(&w, NULL, MALLORY, 0, &launcher);
+	forged[0] = runs(&w, &mallory, MALLORY, 0, &submit);
+	forged[1] = runs(&w, &mallory, MALLORY, 0, &inside);	/* alice does not show that one */
+	b = runs(&w, NULL, 0, 0, &task);
+	before = attribution_of(&w, &b);
+	assert_string_not_equal(before.run_id, alices.run_id);
+	assert_string_not_equal(before.run_id, attribution_of(&w, &mallory).run_id);
+	b = runs(&w, NULL, 0, 0, &task);
+	assert_string_equal(attribution_of(&w, &b).run_id, before.run_id);
+	exits(&w, &forged[0], 0);
+	exits(&w, &forged[1], 0);
+	ends(&w, &mallory);
+	b = runs(&w, NULL, 0, 0, &task);
+	assert_string_equal(attribution_of(&w, &b).run_id, alices.run_id);
+	world_close(&w);
+#undef SCRIPT
+}
+
 static void
 a_claim_holds_no_longer_than_its_run(void **state)
 {
@@ -696,6 +732,7 @@ main(void)
 		cmocka_unit_test(no_root_of_a_container_joins_a_job),
 		cmocka_unit_test(root_in_a_container_belongs_to_the_one_user_who_claims_the_folder),
 		cmocka_unit_test(claims_outlive_the_agent),
+		cmocka_unit_test(what_began_while_several_claimed_it_takes_no_later_task),
 		cmocka_unit_test(a_claim_holds_no_longer_than_its_run),
 		cmocka_unit_test(claims_outlive_an_agent_of_an_earlier_release),
 	};
