@@ -160,14 +160,14 @@ privileges_held(cap_flag_t flag, uint64_t *ret)
 }
 
 /*
- * Clears the bounding set, so that nothing executed later gains what the file or uid 0 would give it. Needs
- * CAP_SETPCAP.
+ * Clears the bounding set but for some, so that nothing executed later gains what the file or uid 0 would give it.
+ * Needs CAP_SETPCAP.
  */
 static int
-drop_bounding(void)
+drop_bounding(uint64_t keep)
 {
 	for (int cap = 0; cap_get_bound(cap) >= 0; cap++) {
-		if (cap_get_bound(cap) == 1 && cap_drop_bound(cap) < 0)
+		if ((keep & PRIVILEGE(cap)) == 0 && cap_get_bound(cap) == 1 && cap_drop_bound(cap) < 0)
 			return -errno;
 	}
 	return 0;
@@ -228,8 +228,8 @@ still_possible(const struct privileges_options *o, const struct account *a, bool
 	if (permitted != o->keep || effective != o->keep || inheritable != 0)
 		return "capabilities are held that were given up";
 	for (int cap = 0; is_bound_dropped && cap_get_bound(cap) >= 0; cap++) {
-		if (cap_get_bound(cap) == 1)
-			return "the bounding set is not empty";
+		if ((o->bound & PRIVILEGE(cap)) == 0 && cap_get_bound(cap) == 1)
+			return "the bounding set has capabilities that were given up";
 	}
 	if (o->no_new_privs && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		return "executed programs can gain privileges";
@@ -275,7 +275,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 
 	/* While CAP_SETPCAP is held. Without it, as a service with an account, NO_NEW_PRIVS does the same. */
 	step = "dropping the bounding set";
-	r = drop_bounding();
+	r = drop_bounding(o->bound);
 	is_bound_dropped = r == 0;
 	if (r == -EPERM && o->no_new_privs)
 		r = 0;

@@ -23,6 +23,7 @@ struct privileges_options {
 	uid_t uid;
 	gid_t gid;
 	uint64_t keep;		/* PRIVILEGE(…) | …: permitted and effective afterwards; no others are */
+	uint64_t bound;		/* of these, what programs have that uid 0 executes: the bounding set; 0: none */
 	bool no_new_privs;	/* executed programs cannot gain any either */
 };
 
