@@ -1,11 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * witness: a process that sleeps in our process group and reports which signals it receives.
+ * witness: a process that sleeps in our process group and reports which signals it receives. It can do nothing else.
  */
 #include "cli/witness.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,23 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "attach/privileges.h"
+#include "base/sandbox.h"
+
+#ifndef __has_feature
+#define __has_feature(name) 0		/* gcc */
+#endif
+
+#define ANY(call) { .number = SYS_##call }
+
+/* All that it does once it is ready. */
+static const struct sandbox_call calls[] = {
+	ANY(rt_sigtimedwait), ANY(write), ANY(exit_group),
+#if __has_feature(address_sanitizer) || defined(__SANITIZE_ADDRESS__)
+	ANY(gettid), ANY(sigaltstack),	/* before a function that does not return */
+#endif
+};
 
 /* Empties our command line, because pkill -f must find sluice but not the witness. */
 static void
@@ -38,8 +56,23 @@ forget_argv(void)
 /* What the witness writes; shorter than PIPE_BUF, so that it is read whole. */
 struct report {
 	int signo;	/* it received this; 0: it answers a question */
-	int answered;	/* the question's number */
+	int answered;	/* the question's number; 0: none was asked, it is ready */
 };
+
+/* Gives up all but the ids: by the uid, signals that others send to the group reach it as they reach us. */
+static bool
+give_up(pid_t parent)
+{
+	const struct privileges_options o = { .no_new_privs = true };
+	char error[256];
+
+	if (privileges_drop(&o, error, sizeof(error)) < 0)
+		return false;
+	/* Again: the kernel may forget it as the credentials change. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		return false;
+	return sandbox_system_calls(calls, sizeof(calls) / sizeof(calls[0])) == 0;
+}
 
 /*
  * The main loop of the witness: reports the group's signals, one by one, until its parent dies or kills it. A
@@ -50,7 +83,7 @@ struct report {
 static _Noreturn void
 be_witness(int fd, pid_t parent)
 {
-	struct report report;
+	struct report report = { 0 };
 	siginfo_t info;
 	sigset_t all;
 
@@ -61,18 +94,30 @@ be_witness(int fd, pid_t parent)
 	setpriority(PRIO_PROCESS, 0, -20);	/* it must report in time on a busy host */
 	forget_argv();
 	/* No file of COMMAND's may stay open, least of all its pipes. */
-	if (dup3(fd, 0, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
+	if (dup3(fd, 0, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0 || !give_up(parent))
 		_exit(0);
 	sigfillset(&all);
-	for (;;) {
-		report = (struct report){ .signo = sigwaitinfo(&all, &info) };
+	while (write(0, &report, sizeof(report)) >= 0 || errno == EAGAIN) {
+		do
+			report = (struct report){ .signo = sigwaitinfo(&all, &info) };
+		while (report.signo < 0 && errno == EINTR);
 		if (report.signo < 0)
-			continue;
+			break;
 		if (report.signo == SIGRTMAX && info.si_code == SI_QUEUE && info.si_pid == parent)
 			report = (struct report){ .answered = info.si_value.sival_int };
-		if (write(0, &report, sizeof(report)) < 0 && errno != EAGAIN)
-			_exit(0);
 	}
+	_exit(0);
+}
+
+/* Returns whether it is ready: it has given up what it does not need. */
+static bool
+await_ready(const struct witness *w)
+{
+	struct pollfd pipe = { .fd = w->fd, .events = POLLIN };
+
+	while (poll(&pipe, 1, -1) < 0 && errno == EINTR)
+		continue;
+	return witness_read(w) == WITNESS_HAS_ANSWERED;
 }
 
 void
@@ -98,6 +143,8 @@ witness_start(struct witness *ret)
 		return;
 	}
 	ret->fd = fds[0];
+	if (!await_ready(ret))
+		witness_stop(ret);
 }
 
 void

@@ -24,7 +24,9 @@ enum {
 
 /*
  * Forks the witness; if that fails *ret has none. It holds no file but its pipe, looks like an idle process
- * without a command line, and dies with us.
+ * without a command line, and dies with us. When this returns it has no_new_privs, no capability, and no system call
+ * but those by which it waits for signals, reports them and ends. It keeps our uid: any user who may signal us may
+ * signal it.
  */
 void witness_start(struct witness *ret);
 void witness_stop(struct witness *w);	/* kills and reaps it, closes fd; a witness that was not started is fine */
