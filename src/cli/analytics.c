@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "attach/privileges.h"
 #include "base/spell.h"
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -28,7 +30,7 @@ static const char *const beside[] = { ".", "../libexec/sluice", "../libexec/slui
 	"../analytics", "../analytics/base/bin" };
 
 enum {
-	REPORTER_FD = 3,		/* where the reporter's pipe is moved */
+	REPORTER_FD = 3,		/* where the reporter's socket is moved */
 	RUN_ID_SIZE = 128,
 };
 
@@ -126,8 +128,36 @@ wait_aside(int fd)
 }
 
 /*
- * In the child: waits for the id of a run that is over, restores what was changed in this process because of COMMAND,
- * and becomes the user that COMMAND ran as. Without an id there is no report.
+ * Becomes the user that COMMAND runs as, and gives up what writing a page does not take, also for the program that is
+ * executed later. Root keeps what lets it read and write the files of other users, and replace them where only their
+ * owner may. 0 or a negative errno.
+ */
+static int
+give_up(const struct persona *p)
+{
+	const bool stays_root = geteuid() == 0 && (!p->change || p->uid == 0);
+	const uint64_t change = p->change ? PRIVILEGE(CAP_SETUID) | PRIVILEGE(CAP_SETGID) : 0;
+	struct privileges_options o = { .no_new_privs = true };
+	uint64_t held;
+	char error[256];
+	int r = privileges_held(CAP_PERMITTED, &held);
+
+	/* Only root can reduce the bounding set: that comes first. */
+	o.bound = stays_root ? held & (PRIVILEGE(CAP_DAC_OVERRIDE) | PRIVILEGE(CAP_FOWNER)) : 0;
+	o.keep = o.bound | (held & change);
+	if (r == 0)
+		r = privileges_drop(&o, error, sizeof(error));
+	if (r == 0)
+		r = command_become(p);
+	o.keep = o.bound;
+	if (r == 0)
+		r = privileges_drop(&o, error, sizeof(error));
+	return r;
+}
+
+/*
+ * In the child: gives up what it does not need, reports that, and waits for the id of a run that is over. Then it
+ * restores what was changed in this process because of COMMAND. Without an id there is no report.
  */
 static _Noreturn void
 be_reporter(const struct analytics_report *o, const struct command_inherited *in, const struct persona *p, int fd)
@@ -136,14 +166,27 @@ be_reporter(const struct analytics_report *o, const struct command_inherited *in
 	char *const argv[] = { (char *)o->tune, (char *)"--lake", (char *)o->lake,
 		(char *)"--format", (char *)"html", (char *)"--output", (char *)o->file,
 		(char *)"--", run_id, NULL };
+	int r = wait_aside(fd) < 0 ? -errno : give_up(p);
 
-	if (wait_aside(fd) < 0)
+	if (write(REPORTER_FD, &r, sizeof(r)) < 0 || r < 0)
 		_exit(126);
 	if (read(REPORTER_FD, run_id, sizeof(run_id) - 1) <= 0)
 		_exit(0);
-	if (command_become(in, p) == 0)
-		execv(o->tune, argv);
+	command_restore(in);
+	execv(o->tune, argv);
 	_exit(126);
+}
+
+/* Waits until the reporter has given up what it does not need. 0 or a negative errno. */
+static int
+await_reporter(const struct analytics_report *o)
+{
+	ssize_t n;
+	int r;
+
+	while ((n = read(o->fd, &r, sizeof(r))) < 0 && errno == EINTR)
+		continue;
+	return n == (ssize_t)sizeof(r) ? r : n < 0 ? -errno : -ECHILD;
 }
 
 /* Returns its wait status. Signals that arrive in the meantime are passed on to the process that is waited for. */
@@ -172,7 +215,7 @@ analytics_report_begin(struct analytics_report *o, const struct command_inherite
 	sigset_t all, before;
 	int fds[2], r;
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
 		return -errno;
 	r = persona_init(&persona, o->as_root);
 	if (r == 0) {
@@ -190,7 +233,11 @@ analytics_report_begin(struct analytics_report *o, const struct command_inherite
 	if (r < 0) {
 		close(fds[1]);
 		o->pid = 0;
+		return r;
 	}
+	r = await_reporter(o);
+	if (r < 0)
+		analytics_report_abandon(o);
 	return r;
 }
 
@@ -214,7 +261,7 @@ analytics_report_write(struct analytics_report *o, const char *run_id)
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGQUIT);
 	sigprocmask(SIG_BLOCK, &set, &before);
-	/* Shorter than PIPE_BUF, so that it is read whole. Of a reporter that is dead, the status is the error. */
+	/* It is read whole. Of a reporter that is dead, the status is the error. */
 	(void)!write(o->fd, run_id, strlen(run_id));
 	let_go(o);
 	status = wait_for(o->pid, &set);

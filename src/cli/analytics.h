@@ -24,12 +24,14 @@ struct analytics_report {
 	const char *file; /* file of the page */
 	bool as_root;	  /* stay root instead of becoming sudo's user */
 	pid_t pid;	  /* of the reporter; 0: there is none */
-	int fd;		  /* a pipe to it, with pid */
+	int fd;		  /* a socket to it, with pid */
 };
 
 /*
  * Forks the reporter: a process that waits until the run is over, and then becomes sluice-tune, which this process can
- * no longer execute by then. It has no file of this process, and ends with it. 0 or a negative errno.
+ * no longer execute by then. It has no file of this process, and ends with it. When this returns it is the user that
+ * COMMAND runs as, has no_new_privs and no capability; as root CAP_DAC_OVERRIDE and CAP_FOWNER. sluice-tune has no
+ * more. 0 or a negative errno.
  */
 int analytics_report_begin(struct analytics_report *o, const struct command_inherited *inherited);
 /*

@@ -140,24 +140,29 @@ command_save_inherited(struct command_inherited *ret)
 }
 
 int
-command_become(const struct command_inherited *in, const struct persona *p)
+command_become(const struct persona *p)
+{
+	if (!p->change)
+		return 0;
+	/* Direct system calls: glibc's wrappers would signal threads that do not exist in the child. */
+	if (syscall(SYS_setgroups, (size_t)p->n_groups, p->groups) < 0 ||
+	    syscall(SYS_setresgid, p->gid, p->gid, p->gid) < 0 ||
+	    syscall(SYS_setresuid, p->uid, p->uid, p->uid) < 0)
+		return -errno;
+	environ = p->env;
+	return 0;
+}
+
+void
+command_restore(const struct command_inherited *in)
 {
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
 		if (in->has_limit[i])
 			setrlimit(i, &in->limits[i]);
-	if (p->change) {
-		/* Direct system calls: glibc's wrappers would signal threads that do not exist in the child. */
-		if (syscall(SYS_setgroups, (size_t)p->n_groups, p->groups) < 0 ||
-		    syscall(SYS_setresgid, p->gid, p->gid, p->gid) < 0 ||
-		    syscall(SYS_setresuid, p->uid, p->uid, p->uid) < 0)
-			return -errno;
-		environ = p->env;
-	}
 	for (int signo = 1; signo < SIGNALS; signo++)
 		if (signo != SIGKILL && signo != SIGSTOP)
 			signal(signo, sigismember(&in->ignored, signo) ? SIG_IGN : SIG_DFL);
 	sigprocmask(SIG_SETMASK, &in->mask, NULL);
-	return 0;
 }
 
 /* Runs in the child from fork to exec. */
@@ -166,8 +171,10 @@ become_command(const struct command_inherited *in, const struct command_options 
     const struct persona *p, const struct itimerval *timer, int error_fd)
 {
 	setitimer(ITIMER_REAL, timer, NULL);	/* survives exec, but not fork */
-	if (command_become(in, p) == 0)
+	if (command_become(p) == 0) {
+		command_restore(in);
 		execvp(options->argv[0], options->argv);
+	}
 	(void)!write(error_fd, &errno, sizeof(errno));
 	_exit(127);
 }

@@ -48,11 +48,10 @@ struct command_inherited {
  */
 void command_save_inherited(struct command_inherited *ret);
 
-/*
- * In a child before its exec: restores limits, signal dispositions and mask, and becomes the user p (persona.h).
- * Returns 0, or a negative errno, which errno has too, if the user cannot be changed.
- */
-int command_become(const struct command_inherited *in, const struct persona *p);
+/* In a child before its exec: becomes the user p (persona.h). 0, or a negative errno, which errno has too. */
+int command_become(const struct persona *p);
+/* The same: restores limits, signal dispositions and mask. */
+void command_restore(const struct command_inherited *in);
 
 struct command_options {
 	char *const *argv;	/* NULL-terminated; argv[0] is searched for in PATH */
