@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import platform
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,9 +18,10 @@ from injected import (AF_INET, AT_FDCWD, BPF, GETPID, KILL, LANDLOCK_CREATE_RULE
 from test_reader import children, proc_status
 
 USER = 54325  # of no account
-CAP_DAC_OVERRIDE, CAP_KILL, CAP_BPF = 1 << 1, 1 << 5, 1 << 39
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_KILL, CAP_BPF = 1 << 1, 1 << 2, 1 << 3, 1 << 5, 1 << 39
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
-AF_UNIX = 1
+AF_UNIX, WRITE = 1, 1
+TITLED = ["/usr/bin/python3", "-c", "print(flush=True); input()", "multiprocessing.spawn"]  # its title is read each second
 
 
 def sudo(uid=USER):
@@ -49,6 +51,39 @@ class RunTest(LakeTest):
             status = proc_status(f"{pid}/task/{task}")
             self.assertEqual((0, capabilities, capabilities, 0, 0), tuple(int(status[x], 16) for x in SETS))
             self.assertEqual(("1", "2"), (status["NoNewPrivs"], status["Seccomp"]))
+
+    def others(self, run):
+        """{name: (uid, all capabilities, no_new_privs, seccomp)} of the processes of a run but itself and its command; of each thread."""
+        found = {}
+        for pid, comm in children(run.pid).items():
+            if comm.startswith(("run-", "sluice-")):
+                for task in os.listdir(f"/proc/{pid}/task"):
+                    s = proc_status(f"{pid}/task/{task}")
+                    row = (int(s["Uid"].split()[0]), *(int(s[x], 16) for x in SETS), s["NoNewPrivs"], s["Seccomp"])
+                    self.assertEqual(row, found.setdefault(comm, row), comm)
+        return found
+
+    def assert_others(self, run, want):
+        """The witness and the reporter are what they should be as soon as the command runs."""
+        got = self.others(run)
+        for name in want:
+            if name.startswith("run-"):
+                self.assertEqual(want[name], got.get(name), name)
+        until = time.monotonic() + 30 * harness.PATIENCE
+        while got != want and time.monotonic() < until:
+            time.sleep(0.05)
+            got = self.others(run)
+        self.assertEqual(want, got)
+
+    def tune(self, script):
+        """A sluice-tune of our own: its folder. $6 is the file of the page."""
+        bin_dir = os.path.join(self.room, "bin")
+        os.mkdir(bin_dir)
+        path = os.path.join(bin_dir, "sluice-tune")
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\n" + script)
+        os.chmod(path, 0o755)
+        return bin_dir
 
     def writing_thread(self, run):
         """Waits until the lake has its thread, which writes the records of the first second."""
@@ -115,12 +150,8 @@ class Processes(RunTest):
 
     def test_report_and_summary(self):
         """What is written at the end: to a file that was opened before, and by a program that it cannot execute itself."""
-        bin_dir, page, summary = (os.path.join(self.room, x) for x in ("bin", "page.html", "summary.json"))
-        os.mkdir(bin_dir)
-        tune = os.path.join(bin_dir, "sluice-tune")
-        with open(tune, "w") as f:
-            f.write("#!/bin/sh\n(id -u; ps -o ni= $$; ls /proc/$$/fd | wc -l; echo $8) >$6\n")
-        os.chmod(tune, 0o755)
+        page, summary = (os.path.join(self.room, x) for x in ("page.html", "summary.json"))
+        bin_dir = self.tune("(id -u; ps -o ni= $$; ls /proc/$$/fd | wc -l; echo $8) >$6\n")
         os.chown(self.room, USER, USER)
         env = sudo()
         env["PATH"] = bin_dir + ":" + env["PATH"]
@@ -134,6 +165,34 @@ class Processes(RunTest):
             self.assertEqual([str(USER), "0", "4", "its-name"], f.read().split())  # files 0 to 2, and the script
         with open(summary) as f:
             self.assertEqual("its-name", json.load(f)["run_id"])
+
+    def test_its_other_processes(self):
+        """Who reads for it, who knows which signals the group gets, and who will write the report: of root, and under sudo."""
+        page, files = os.path.join(self.room, "theirs", "page.html"), CAP_DAC_OVERRIDE | CAP_FOWNER
+        env = harness.plain_environment()
+        env["PATH"] = self.tune("(id -u; sed -n 's/^\\(Cap\\|NoNew\\).*\\t//p' /proc/$$/status) >$6; ulimit -n >>$6\n") + ":" + env["PATH"]
+        nothing = (0, 0, 0, 0, 0)
+        os.mkdir(os.path.dirname(page), 0o700)
+        os.chown(os.path.dirname(page), USER, USER)
+        os.chown(self.room, USER, USER)
+        for uid, env, of_report in ((0, env, (0, files, files, files, 0)), (USER, {**env, **sudo(), "PATH": env["PATH"]}, nothing)):
+            with self.subTest(uid=uid):
+                self.lake = os.path.join(self.room, f"lake-{uid}")
+                run = self.start(*TITLED, options=["--report", page], env=env, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (777, 777)))
+                self.assert_others(run, {"run-witness": (0, *nothing, "1", "2"), "run-report": (uid, *of_report, "1", "0"),
+                                         "sluice-nursery": (uid, *nothing, "1", "2"), "sluice-reader": (uid, *nothing, "1", "2")})
+                self.end(run)
+                with open(page) as f:
+                    said = f.read().split()
+                # What writes the page has what the one had that waited, and the limits of the command.
+                self.assertEqual([str(uid), *(f"{x:016x}" for x in of_report), "1", "777"], said)
+                os.remove(page)
+
+    def test_other_processes_with_headers(self):
+        run = self.start("sh", "-c", "echo; read x", options=["--headers"])
+        reads = (0, 0, CAP_DAC_READ_SEARCH, CAP_DAC_READ_SEARCH, 0, 0, "1", "2")
+        self.assert_others(run, {"run-witness": (0, 0, 0, 0, 0, 0, "1", "2"), "sluice-nursery": reads, "sluice-reader": reads})
+        self.end(run)
 
 
 class Refused(RunTest):
@@ -170,6 +229,17 @@ class Injected(RunTest):
         got = injected.make(self, run.pid, {**REFUSED, **MISSING, **sockets, **made})
         self.assertEqual({**dict.fromkeys((*REFUSED, *sockets), "EPERM"), **dict.fromkeys(MISSING, "ENOSYS"), "control": "done",
                           "a look into a map": "EFAULT", "signal 0": "done"}, got)
+        self.end(run)
+
+    def test_calls_of_the_witness(self):
+        """It can do nothing at all but report."""
+        run = self.start("sh", "-c", "trap 'exit 0' TERM; echo; while :; do sleep 0.1; done")
+        witness, = (pid for pid, comm in children(run.pid).items() if comm == "run-witness")
+        more = {"open": (OPENAT, AT_FDCWD, "@/etc/passwd", 0, 0), "signal 0": (KILL, run.pid, 0), "a unix socket": (SOCKET, AF_UNIX, 1, 0),
+                "who it is": (GETPID,), "a look into a map": (BPF, MAP_LOOKUP, 0, 32)}
+        got = injected.make(self, witness, {**REFUSED, **MISSING, **more, "control": (WRITE, 0, "@", 0)})
+        self.assertEqual({**dict.fromkeys((*REFUSED, *more), "EPERM"), **dict.fromkeys(MISSING, "ENOSYS"), "control": "done"}, got)
+        run.send_signal(signal.SIGTERM)  # which it is asked about
         self.end(run)
 
     def test_files(self):

@@ -10,7 +10,7 @@ import time
 
 import harness
 from agent import AgentTest
-from test_reader import proc_status
+from test_reader import children, proc_status
 
 ALICE, BOB = 54323, 54324  # uids of no account
 LOAD = "for i in 1 2 3; do /bin/true; done; (sleep 0.2 & wait); ls / | sort >/dev/null; false"
@@ -92,13 +92,21 @@ class Run(UsersTest):
 
     def test_it_is_confined_and_its_command_is_not(self):
         a = self.agent().start()
-        run = subprocess.Popen(self.command(ALICE, a, "sh", "-c", "echo $$; read x", options=["--quiet"]), cwd=self.home(ALICE), text=True,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        bin_dir = os.path.join(self.room, "bin")
+        os.mkdir(bin_dir)
+        os.symlink("/bin/true", os.path.join(bin_dir, "sluice-tune"))
+        run = subprocess.Popen(self.command(ALICE, a, "sh", "-c", "echo $$; read x", options=["--quiet", "--report", "page"]), cwd=self.home(ALICE), text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=harness.plain_environment(PATH=bin_dir + ":/usr/bin:/bin"))
         self.addCleanup(lambda: [f.close() for f in (run.stdin, run.stdout, run.stderr)])
         self.addCleanup(lambda: run.poll() is None and (run.kill(), run.wait()))
         command = run.stdout.readline().strip()
         status = {name: [proc_status(pid)[name] for pid in (run.pid, command)] for name in ("CapEff", "NoNewPrivs", "Seccomp")}
         self.assertEqual({"CapEff": ["0" * 16] * 2, "NoNewPrivs": ["1", "0"], "Seccomp": ["2", "0"]}, status)
+        # So are its other processes, who are the user's, too: of the group's signals, of the report, and those that read.
+        others = {comm: proc_status(pid) for pid, comm in children(run.pid).items() if comm != "sh"}
+        self.assertEqual({"run-witness": "2", "run-report": "0", "sluice-nursery": "2"}, {comm: s["Seccomp"] for comm, s in others.items()})
+        for comm, s in others.items():
+            self.assertEqual((["0" * 16] * 4, "1", [str(ALICE)] * 4), ([s[x] for x in ("CapInh", "CapPrm", "CapEff", "CapAmb")], s["NoNewPrivs"], s["Uid"].split()), comm)
         err = run.communicate("\n", timeout=60 * harness.PATIENCE)[1]
         self.assertEqual((0, ""), (run.returncode, err))
         self.assertEqual(1, len(self.ends(self.lake_of(ALICE))))
