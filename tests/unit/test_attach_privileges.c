@@ -163,6 +163,35 @@ uid_0_without_capabilities_rules_nothing(void **state)
 }
 
 static void
+bounding(void)
+{
+	struct privileges_options o = { .keep = PRIVILEGE(CAP_FOWNER) | PRIVILEGE(CAP_KILL),
+		.bound = PRIVILEGE(CAP_FOWNER), .no_new_privs = true };
+	char error[512];
+
+	MUST(privileges_drop(&o, error, sizeof(error)) == 0);
+	for (const char *const *set = (const char *const[]){ "Prm", "Eff", "Bnd", NULL }; *set != NULL; set++) {
+		char command[64];
+
+		snprintf(command, sizeof(command), "grep -q '^Cap%s:.*\\b0*8$' /proc/self/status", *set);
+		MUST(system(command) == 0);
+	}
+	/* The rest can be given up later; that part, too, though the bounding set then stays. */
+	o.keep = o.bound;
+	MUST(privileges_drop(&o, error, sizeof(error)) == 0);
+	o.keep = o.bound = 0;
+	MUST(privileges_drop(&o, error, sizeof(error)) == 0);
+	MUST(system("grep -q '^Cap[PE]..:.*[1-9a-f]' /proc/self/status") == 1 << 8);
+}
+
+static void
+programs_of_root_have_a_part_of_what_is_kept(void **state)
+{
+	(void)state;
+	in_child(bounding);
+}
+
+static void
 keeping(void)
 {
 	char text[256];
@@ -328,6 +357,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_account_can_do_nothing_of_roots),
 		cmocka_unit_test(uid_0_without_capabilities_rules_nothing),
+		cmocka_unit_test(programs_of_root_have_a_part_of_what_is_kept),
 		cmocka_unit_test(what_is_kept_works_and_nothing_else),
 		cmocka_unit_test(less_can_be_given_up_later_and_more_never_comes_back),
 		cmocka_unit_test(an_unknown_account_is_an_error_with_its_hint),
