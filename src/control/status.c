@@ -146,7 +146,8 @@ status_problems(const struct agent_status *s,
 		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps "
 		    "%s: the spool does not grow, and its oldest records give way if they are not delivered; free some room "
 		    "there, or lower disk_free_min%s", s->spool.dir != NULL ? s->spool.dir : "?",
-		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)), held);
+		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)),
+		    held);
 		cb(STATUS_ERROR, text, arg);
 	}
 	n = sum(s->dropped, s->n_dropped);

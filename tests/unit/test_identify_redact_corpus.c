@@ -527,7 +527,7 @@ the_changelog_has_the_figures(void **state)
 	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
 	assert_int_equal(fclose(f), 0);
 	for (char *at = text; (at = strchr(at, '\n')) != NULL; at++)
-		if (strncmp(at, "\n  ", 3) == 0)		/* a line that goes on */
+		if (strncmp(at, "\n  ", 3) == 0)		/* a line that continues */
 			memmove(at + 1, at + 3, strlen(at + 3) + 1), *at = ' ';
 	snprintf(figures, sizeof(figures), "Redaction finds %zu of %zu shapes of tokens and %zu of %zu hard lines, %zu with a "
 	    "simple word for a secret, and changes %zu of %zu harmless arguments.", tokens_gone, COUNT(tokens), hard.gone[0],
