@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 enum {
-	TITLES_EACH = 256,	/* in one pass; the rest follow in the next */
+	TITLES_EACH = 256,	/* in one pass, of all users */
 };
 
 /* A title that a reader was asked for. */
@@ -42,13 +42,15 @@ agent_read_titles(struct agent *a)
 	struct titled titled[TITLES_EACH];
 	size_t room = TITLES_EACH - a->n_titles, n;
 
-	if (room > reader_room(a->reader))
-		room = reader_room(a->reader);
-	n = room > 0 ? correlator_titled(a->correlator, titled, room) : 0;
-	if (n > 0 && a->titles == NULL)
+	if (a->titles == NULL)
 		a->titles = calloc(TITLES_EACH, sizeof(*a->titles));
+	if (a->titles == NULL)
+		room = 0;
+	else if (room > reader_room(a->reader))
+		room = reader_room(a->reader);
+	n = correlator_titled(a->correlator, titled, room);	/* without room they are counted */
 	/* They are answered in the order in which they are asked for: the oldest of so many is free again. */
-	for (size_t i = 0; i < n && a->titles != NULL; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct asked_title *asked = &a->titles[a->next_title];
 
 		a->next_title = (a->next_title + 1) % TITLES_EACH;

@@ -92,6 +92,7 @@ agent_losses(const struct agent *a, struct loss_list *to)
 	losses_add(to, "correlate", "text_over_share", totals.texts_trimmed);
 	losses_add(to, "correlate", "too_many_findings", totals.findings_left_out);
 	losses_add(to, "correlate", "too_many_failures", totals.failures_left_out);
+	losses_add(to, "correlate", "too_many_titles", totals.titles_left_out);
 	losses_add(to, "correlate", "rules_gave_up", totals.rules_gave_up);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++)
 		losses_add(to, topic_name(topic), "not_written", stream_lost(a->stream, topic));

@@ -93,7 +93,7 @@ struct agent {
 	struct stream *stream;
 	struct host *host;
 	struct reader *reader;		/* of what may hang */
-	struct asked_title *titles;	/* of proctitle.c; NULL until a title is due */
+	struct asked_title *titles;	/* of proctitle.c; NULL until the first pass */
 	size_t next_title;
 	size_t n_titles;		/* that were asked for and are not read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */

@@ -51,13 +51,6 @@ user_of(const struct process *p)
 	return p->has_context ? user_witness(p->context.uid, p->context.user_uid) : UINT32_MAX;
 }
 
-/* Whose share a run of p's program is of. */
-static owner_t
-share_of(const struct process *p)
-{
-	return owner_of(p->has_context ? user_behind(p->context.uid, p->context.user_uid) : UINT32_MAX);
-}
-
 /* Adds whose word a job is: also of a user of the system, who may be the root of a container. */
 static void
 key_add_claim(char key[KEY_SIZE], uint32_t uid)
@@ -88,7 +81,7 @@ run_by_key(struct correlator *c, const struct process *p, const char *engine, co
 	run_id(id, engine, key);
 	r = run_find(c, id);
 	*is_new = r == NULL;
-	return r != NULL ? r : run_get(c, id, share_of(p));
+	return r != NULL ? r : run_get(c, id, process_owner(p));
 }
 
 /*

@@ -256,6 +256,7 @@ correlator_totals(const struct correlator *c, uint64_t now_ns)
 		.texts_cut = c->texts_cut,
 		.findings_left_out = c->findings_left_out,
 		.failures_left_out = c->failures_left_out,
+		.titles_left_out = c->titles_left_out,
 		.rules_gave_up = c->rules_gave_up,
 		.wall_ns = now_ns > c->start_ns ? now_ns - c->start_ns : 0,
 		.usage = correlator_attributed_usage(c),

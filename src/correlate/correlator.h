@@ -166,7 +166,10 @@ struct titled {
 	uint64_t hash;		/* of the title read last; 0: none yet */
 	uint32_t user;		/* behind it, see model/user.h */
 };
-/* Fills in up to max processes whose titles are due, and returns how many. Fewer than max: the round is complete. */
+/*
+ * Fills in up to max processes whose titles are to be read in this second, and returns how many. Where there are more,
+ * no user has fewer of them than another, unless it has no more; the others are counted as left out.
+ */
 size_t correlator_titled(struct correlator *c, struct titled *titled, size_t max);
 /* Returns the hash of a title's len bytes, to compare it with struct titled. */
 uint64_t correlator_title_hash(const char *title, size_t len);
@@ -311,6 +314,7 @@ struct run_totals {
 	uint64_t texts_cut;	/* of programs, runs and tasks, for parts of which their budget had no room */
 	uint64_t findings_left_out;	/* above the limits of findings.h */
 	uint64_t failures_left_out;	/* failed programs whose cause may be missing in findings */
+	uint64_t titles_left_out;	/* of seconds in which more were due than are read */
 	uint64_t rules_gave_up;		/* programs, titles and cgroups with which all steps of the rules were spent */
 	uint64_t wall_ns;
 	struct usage usage;

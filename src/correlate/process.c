@@ -16,6 +16,7 @@
 #include "correlate/tasks.h"
 #include "correlate/title.h"
 #include "correlate/wal.h"
+#include "model/user.h"
 
 struct process *
 process_new(struct correlator *c, const struct process_id *id)
@@ -268,4 +269,10 @@ process_gone(struct correlator *c, struct process *p, uint64_t gone_ns)
 	}
 	p->gone_ns = gone_ns;
 	wal_process(c, p, NEWS_ALL);
+}
+
+owner_t
+process_owner(const struct process *p)
+{
+	return owner_of(p->has_context ? user_behind(p->context.uid, p->context.user_uid) : UINT32_MAX);
 }

@@ -121,6 +121,8 @@ void process_over(struct correlator *c, struct process *p);
 /* Records that the kernel freed p, and queues it as ended. */
 void process_gone(struct correlator *c, struct process *p, uint64_t gone_ns);
 
+/* Returns whose share p's program uses. */
+owner_t process_owner(const struct process *p);
 /* Fills *ret with the user and the run of p's program. */
 void process_belongings(const struct process *p, struct belongings *ret);
 

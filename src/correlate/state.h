@@ -22,6 +22,7 @@
 #include "correlate/correlator.h"
 #include "correlate/judged.h"
 #include "correlate/shared_texts.h"
+#include "correlate/title.h"
 #include "correlate/users.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
@@ -103,7 +104,9 @@ struct correlator {
 	uint64_t lost_since_ns;
 	uint64_t excluded;
 	uint64_t pass;
-	uint64_t title_round;		/* rounds in which all titles were read once */
+	struct title_share title_shares[OWNERS];	/* untouched until more titles are due than are read */
+	size_t first_titled;		/* the owner who has the first odd one */
+	uint64_t titles_left_out;
 	bool pass_with_usage;
 	struct summary_row *summary;	/* owned */
 	uint64_t refused;

@@ -22,9 +22,18 @@ enum titles {
 
 struct title {
 	uint64_t hash;			/* of the title judged last; see correlator_title_hash() */
-	uint64_t round;			/* round in which it was read last */
+	uint32_t round;			/* number of the round of its owner in which it was read last */
 	bool is_taken;			/* a title attributed the program to a task or its engine */
 	struct usage before;		/* usage of its program before the task that it is in now */
+};
+
+/* What is read of the titles of an owner in a second in which not all are read. */
+struct title_share {
+	uint32_t round;			/* rounds in which each was read once */
+	uint32_t n;			/* its titles */
+	uint32_t n_due;			/* those of them that are not read in the present round */
+	uint32_t quota;			/* how many may be read, and then, of those that are due */
+	uint32_t n_again;		/* of the next round */
 };
 
 struct title *title_of(struct process *p);	/* makes one if there is none; NULL: no memory */

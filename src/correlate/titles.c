@@ -3,6 +3,9 @@
  * titles: programs of some engines write their current work over their own arguments, and then continue with the
  * next. Rules select these programs; the agent reads their titles once a second.
  *
+ * In a second in which more are due than are read, each user has as many read as any other, or all of its own. Programs
+ * of one user take turns, round after round.
+ *
  * A program belongs to one task at a time. Usage up to a new title stays with the task before; the first title
  * applies to all usage before it.
  */
@@ -31,6 +34,117 @@ correlator_title_hash(const char *title, size_t len)
 	return hash;
 }
 
+static bool
+is_due(struct correlator *c, struct process *p)
+{
+	return !p->is_over && !p->is_excluded && p->pass == c->pass && title_is_read(c, p) && title_of(p) != NULL;
+}
+
+static struct titled
+titled_of(const struct process *p)
+{
+	return (struct titled){ p->self, p->title->hash, user_behind(p->context.uid, p->context.user_uid) };
+}
+
+static struct title_share *
+share_of(struct correlator *c, const struct process *p)
+{
+	return &c->title_shares[process_owner(p) - 1];
+}
+
+/* Returns whether p's title was read in the present round of its owner. */
+static bool
+is_read(const struct title_share *s, const struct process *p)
+{
+	return p->title->round == s->round + 1;
+}
+
+static void
+count_by_owner(struct correlator *c)
+{
+	struct process *p;
+
+	for (size_t i = 0; i < OWNERS; i++) {
+		struct title_share *s = &c->title_shares[i];
+
+		*s = (struct title_share){ .round = s->round + (s->n > 0 && s->n_due == 0) };
+	}
+	for (p = c->processes; p != NULL; p = p->next) {
+		struct title_share *s = share_of(c, p);
+
+		if (!is_due(c, p))
+			continue;
+		s->n++;
+		s->n_due += !is_read(s, p);
+	}
+}
+
+/* Divides max titles among the owners: each has as many as any other, or all of its own. The odd ones go round. */
+static void
+divide(struct correlator *c, size_t max)
+{
+	uint16_t owners[OWNERS];
+	size_t n_owners = 0;
+
+	for (size_t i = 0; i < OWNERS; i++) {
+		size_t owner = (c->first_titled + i) % OWNERS;
+
+		if (c->title_shares[owner].n > 0)
+			owners[n_owners++] = (uint16_t)owner;
+	}
+	while (max > 0 && n_owners > 0) {
+		const size_t each = max > n_owners ? max / n_owners : 1, n = n_owners;
+
+		n_owners = 0;
+		for (size_t i = 0; i < n && max > 0; i++) {
+			struct title_share *s = &c->title_shares[owners[i]];
+			size_t taken = each < s->n - s->quota ? each : s->n - s->quota;
+
+			s->quota += (uint32_t)taken;
+			max -= taken;
+			c->first_titled = (owners[i] + 1) % OWNERS;
+			if (s->quota < s->n)
+				owners[n_owners++] = owners[i];
+		}
+	}
+}
+
+/* Fills in max of more titles than that: of each owner those first that are not read in its round. */
+static size_t
+share_out(struct correlator *c, struct titled *titled, size_t max)
+{
+	struct process *p;
+	size_t n = 0;
+
+	count_by_owner(c);
+	divide(c, max);
+	for (size_t i = 0; i < OWNERS; i++) {
+		struct title_share *s = &c->title_shares[i];
+
+		s->n_again = s->quota > s->n_due ? s->quota - s->n_due : 0;
+		s->quota -= s->n_again;
+	}
+	for (p = c->processes; p != NULL && n < max; p = p->next) {
+		struct title_share *s = share_of(c, p);
+		bool again;
+
+		if (!is_due(c, p))
+			continue;
+		again = is_read(s, p);
+		if ((again ? s->n_again : s->quota) == 0)
+			continue;
+		if (again) {
+			s->n_again--;
+		} else {
+			s->quota--;
+			s->n_due--;
+		}
+		p->title->round = s->round + 1 + again;
+		titled[n++] = titled_of(p);
+	}
+	return n;
+}
+
 size_t
 correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 {
@@ -40,17 +154,16 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 	if (!engine_has_titles(c->rules))
 		return 0;
 	for (p = c->processes; p != NULL; p = p->next) {
-		if (p->is_over || p->is_excluded || p->pass != c->pass || !title_is_read(c, p) || title_of(p) == NULL ||
-		    p->title->round == c->title_round + 1)
+		if (!is_due(c, p))
 			continue;
-		if (n == max)
-			return n;	/* the rest follow in the next call */
-		p->title->round = c->title_round + 1;
-		titled[n++] = (struct titled){ p->self, p->title->hash,
-		    user_behind(p->context.uid, p->context.user_uid) };
+		if (n < max)
+			titled[n] = titled_of(p);
+		n++;
 	}
-	c->title_round++;
-	return n;
+	if (n <= max)
+		return n;
+	c->titles_left_out += n - max;
+	return max > 0 ? share_out(c, titled, max) : 0;
 }
 
 void

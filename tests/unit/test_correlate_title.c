@@ -245,7 +245,7 @@ only_those_are_asked_for_that_rules_name_and_each_gets_its_turn(void **state)
 	struct being other;
 	const struct being *all[10] = { &raylet, &other };
 	struct being more[8];
-	uint32_t seen[8], n_seen = 0;
+	unsigned times[8] = { 0 };
 	struct titled titled[3];
 
 	(void)state;
@@ -256,24 +256,80 @@ only_those_are_asked_for_that_rules_name_and_each_gets_its_turn(void **state)
 		all[i + 2] = &more[i];
 	}
 	exits(&w, &worker, 0);
+	/* Three of eight in each second; the last of these has one of the next round. */
 	for (int i = 0; i < 3; i++) {
-		size_t n;
-
 		snapshot(&w, false, all, 10);
-		n = correlator_titled(w.c, titled, 3);
-		assert_int_equal(n, i < 2 ? 3 : 2);
-		for (size_t k = 0; k < n; k++) {
-			for (uint32_t j = 0; j < n_seen; j++)
-				assert_int_not_equal(seen[j], titled[k].key.pid);
-			seen[n_seen++] = titled[k].key.pid;
-			assert_true(titled[k].key.pid >= more[0].key.pid);
+		assert_int_equal(correlator_titled(w.c, titled, 3), 3);
+		for (size_t k = 0; k < 3; k++) {
+			assert_in_range(titled[k].key.pid, more[0].key.pid, more[7].key.pid);
+			times[titled[k].key.pid - more[0].key.pid]++;
 		}
 	}
-	assert_int_equal(n_seen, 8);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(times[i], i == 0 ? 2 : 1);
 	snapshot(&w, false, all, 10);
 	assert_int_equal(correlator_titled(w.c, titled, 3), 3);
+	assert_int_equal(titled[0].key.pid, more[1].key.pid);
+	assert_int_equal(totals(&w).titles_left_out, 4 * 5);
 	snapshot(&w, false, all, 4);	/* the others are not seen any more */
-	assert_int_equal(correlator_titled(w.c, titled, 3) + correlator_titled(w.c, titled, 3), 2);
+	assert_int_equal(correlator_titled(w.c, titled, 3), 2);
+	assert_int_equal(totals(&w).titles_left_out, 4 * 5);
+}
+
+static void
+starts_titled(struct being *b, uint32_t uid)
+{
+	*b = forks(&w, NULL);
+	b->context.uid = uid;
+	execs_as(b, "/usr/bin/python3.11", ARGV("python3", "-c", "multiprocessing.spawn"));
+}
+
+/* A thousand of one user were before those of another in the table, which were read once in four seconds. */
+static void
+no_user_keeps_the_titles_of_another_from_being_read(void **state)
+{
+	enum { FLOOD = 1000, OTHERS = 3, ROOM = 256, SECONDS = 8 };
+	static struct being flood[FLOOD], others[OTHERS], one;
+	static const struct being *all[FLOOD + OTHERS + 1];
+	static unsigned times[FLOOD];
+	struct titled titled[ROOM];
+
+	(void)state;
+	for (size_t i = 0; i < FLOOD; i++) {
+		starts_titled(&flood[i], 1001);
+		all[i] = &flood[i];
+	}
+	for (size_t i = 0; i < OTHERS; i++) {
+		starts_titled(&others[i], 1002);
+		all[FLOOD + i] = &others[i];
+	}
+	starts_titled(&one, 1003);
+	all[FLOOD + OTHERS] = &one;
+	memset(times, 0, sizeof(times));
+	for (size_t second = 1; second <= SECONDS; second++) {
+		size_t n_others = 0;
+
+		snapshot(&w, false, all, FLOOD + OTHERS + 1);
+		assert_int_equal(correlator_titled(w.c, titled, ROOM), ROOM);
+		for (size_t i = 0; i < ROOM; i++) {
+			n_others += titled[i].user != 1001;
+			for (size_t k = 0; k < FLOOD && titled[i].user == 1001; k++)
+				times[k] += titled[i].key.pid == flood[k].key.pid;
+		}
+		assert_int_equal(n_others, OTHERS + 1);
+		assert_int_equal(totals(&w).titles_left_out, second * (FLOOD + OTHERS + 1 - ROOM));
+	}
+	/* Its own take turns: 252 in a second are two rounds and 16 more. */
+	for (size_t k = 0; k < FLOOD; k++)
+		assert_int_equal(times[k], k < SECONDS * (ROOM - OTHERS - 1) - 2 * FLOOD ? 3 : 2);
+	/* Without room, all are left out; with room for fewer than there are users, these take turns. */
+	assert_int_equal(correlator_titled(w.c, titled, 0), 0);
+	assert_int_equal(totals(&w).titles_left_out, (SECONDS + 1) * (FLOOD + OTHERS + 1) - SECONDS * ROOM);
+	for (size_t i = 0, seen = 0; i < 3; i++) {
+		assert_int_equal(correlator_titled(w.c, titled, 1), 1);
+		seen |= (size_t)1 << (titled[0].user - 1001);
+		assert_true(i < 2 || seen == 7);
+	}
 }
 
 static void
@@ -379,6 +435,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_title_is_read_as_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_those_are_asked_for_that_rules_name_and_each_gets_its_turn, setup,
 		    teardown),
+		cmocka_unit_test_setup_teardown(no_user_keeps_the_titles_of_another_from_being_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_airflow_task_that_only_forked_is_in_the_run_of_its_dag, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(a_run_that_is_given_by_hand_stays, setup, teardown),
