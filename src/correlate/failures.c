@@ -47,6 +47,7 @@ failure_free(struct correlator *c, struct failure *f)
 {
 	wal_forget_failure(c, &f->mark);
 	HASH_DEL(c->failures, f);
+	share_give_back(c, SHARE_FAILURES, f->owner);
 	free(f);
 }
 
@@ -90,7 +91,7 @@ failures_free(struct correlator *c)
 }
 
 struct failure *
-failure_get(struct correlator *c, const struct program_key *program, const char *const text[4])
+failure_get(struct correlator *c, const struct program_key *program, owner_t owner, const char *const text[4])
 {
 	struct failure *f = failure_find(c, program);
 	size_t size[4], all = 0;
@@ -106,9 +107,14 @@ failure_get(struct correlator *c, const struct program_key *program, const char 
 		sweep(c);
 	for (int i = 0; i < 4; i++)
 		all += size[i] = strlen(text[i]) + 1;
-	f = HASH_COUNT(c->failures) < FAILURES_MAX ? calloc(1, sizeof(*f) + all) : NULL;
-	if (f == NULL)
+	if (!share_take(c, SHARE_FAILURES, owner, HASH_COUNT(c->failures), FAILURES_MAX))
 		return NULL;
+	f = calloc(1, sizeof(*f) + all);
+	if (f == NULL) {
+		share_give_back(c, SHARE_FAILURES, owner);
+		return NULL;
+	}
+	f->owner = owner;
 	f->program = *program;
 	at = f->text;
 	for (int i = 0; i < 4; i++) {
@@ -451,7 +457,7 @@ failure_new(struct correlator *c, struct process *p, const char *comm)
 	const struct task *t = p->is_overhead ? NULL : p->task;
 	const char *text[] = { x != NULL && x->tool != NULL ? x->tool : comm, t != NULL ? t->task_id : "",
 		t != NULL ? t->name : "", t != NULL ? t->sample : p->run->sample != NULL ? p->run->sample : "" };
-	struct failure *f = failures_make(p) ? failure_get(c, &p->self, text) : NULL;
+	struct failure *f = failures_make(p) ? failure_get(c, &p->self, p->run->owner, text) : NULL;
 
 	if (f == NULL) {
 		c->failures_left_out++;
@@ -548,6 +554,37 @@ failures_forget(struct correlator *c, struct process *p)
 	p->failures = NULL;
 }
 
+/* Counts a failure and those that it passed on as an owner's. All of a chain are of one run. */
+static void
+own(struct correlator *c, struct failure *f, owner_t owner)
+{
+	for (; f != NULL && f->owner == 0; f = f->of) {
+		f->owner = owner;
+		share_add(c, SHARE_FAILURES, owner);
+	}
+}
+
+/* The log has no owners: they are those of the runs of what holds the failures. */
+static void
+own_all(struct correlator *c)
+{
+	struct process *p;
+	struct task *t;
+	struct run *r;
+
+	for (p = c->processes; p != NULL; p = p->next) {
+		if (p->failures == NULL || p->run == NULL)
+			continue;
+		own(c, p->failures->own, p->run->owner);
+		for (unsigned i = 0; i < p->failures->n_below; i++)
+			own(c, p->failures->below[i], p->run->owner);
+	}
+	for (t = c->tasks; t != NULL; t = t->hh.next)
+		own(c, t->failure, t->run->owner);
+	for (r = c->runs; r != NULL; r = r->hh.next)
+		own(c, r->failure, r->owner);
+}
+
 void
 failures_replayed(struct correlator *c)
 {
@@ -560,6 +597,7 @@ failures_replayed(struct correlator *c)
 			prune(c, p);
 	}
 	sweep(c);
+	own_all(c);
 	for (p = c->processes; p != NULL; p = p->next)
 		drop_empty(p);
 }

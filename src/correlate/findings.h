@@ -32,6 +32,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
+#include "correlate/users.h"
 #include "correlate/wal.h"
 #include "model/event.h"
 #include "model/record.h"
@@ -63,6 +64,7 @@ struct failure {
 	struct program_key parent;	/* the program that may pass it on; pid 0: none any more */
 	struct failure *of;		/* the failure that it passed on, a reference; NULL: it failed of itself */
 	unsigned refs;
+	owner_t owner;			/* whose share it is of: that of its run */
 	uint32_t skipped;		/* links left out between it and of */
 	int32_t status;			/* wait(2) status */
 	bool is_oom;
@@ -124,8 +126,12 @@ struct opt_u64 failure_memory_limit(const struct process *p);
 
 /* Returns the failure of a program, without a reference; NULL: none is kept. */
 struct failure *failure_find(struct correlator *c, const struct program_key *program);
-/* Finds or makes a failure. text: tool, task_id, task, sample. Returns NULL if there is no room. */
-struct failure *failure_get(struct correlator *c, const struct program_key *program, const char *const text[4]);
+/*
+ * Finds or makes a failure. text: tool, task_id, task, sample. Returns NULL if there is no room for one of that owner,
+ * which failures_replayed() sets during a replay.
+ */
+struct failure *failure_get(struct correlator *c, const struct program_key *program, owner_t owner,
+    const char *const text[4]);
 /* Sets the failure that f passed on; NULL: it failed of itself. -EBADMSG: the chain would become a circle. */
 int failure_set_of(struct correlator *c, struct failure *f, struct failure *of);
 /* Gives a replayed failure to its process and parent. by: the program that may pass it on; pid 0: none. */

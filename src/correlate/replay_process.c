@@ -238,7 +238,7 @@ replay_failure(struct correlator *c, struct wal_reader *r)
 		c->wal.replayed.incomplete += of == NULL;
 	}
 	failure_ref(of);	/* keeps it if others are dropped to make room */
-	f = failure_get(c, &read.program, text);
+	f = failure_get(c, &read.program, 0, text);
 	if (f == NULL || failure_set_of(c, f, of) < 0) {
 		failure_unref(c, of);
 		return f == NULL ? -ENOMEM : -EBADMSG;

@@ -21,7 +21,7 @@ struct process;
 struct run {
 	UT_hash_handle hh;
 	char id[RUN_ID_SIZE];		/* hash key */
-	owner_t owner;			/* whose share it is of, with its tasks and facts */
+	owner_t owner;			/* whose share it is of, with its tasks, facts and failures */
 	enum engine_strength strength;
 	const char *engine;		/* kept_name(), like source */
 	const char *source;

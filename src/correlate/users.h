@@ -39,6 +39,7 @@ enum share {
 	SHARE_RUNS,
 	SHARE_TASKS,
 	SHARE_FACTS,
+	SHARE_FAILURES,
 	SHARES,
 };
 

@@ -248,6 +248,81 @@ programs_of_no_run_are_recorded_for_oom_alone(void **state)
 	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX + 1);
 }
 
+/* A program that another user runs; its children are that user's too. */
+static struct being
+child_of(const struct being *parent, uint32_t uid, const char *command)
+{
+	struct being b = forks(&w, parent);
+
+	b.context.uid = uid;
+	execs(&w, &b, command);
+	return b;
+}
+
+static uint32_t
+failures_of(uint32_t uid)
+{
+	return w.c->shares[SHARE_FAILURES].held[owner_of(uid) - 1];
+}
+
+/* A program that lives, with as many failures below it as may be. */
+static struct being
+keeps_failures(const struct being *driver, uint32_t uid)
+{
+	struct being sh = child_of(driver, uid, "sh -c all"), b;
+
+	for (int code = 2; code < 2 + FAILURES_BELOW_MAX; code++) {
+		b = child_of(&sh, uid, "false");
+		exits(&w, &b, code);
+	}
+	records_forget(&w);
+	return sh;
+}
+
+static void
+failures_of_one_user_leave_room_for_those_of_another(void **state)
+{
+	static struct being shells[FAILURES_MAX / FAILURES_BELOW_MAX];
+	struct being flood, driver, job, tool;
+	size_t n = 0;
+
+	(void)state;
+	open_host();
+	flood = child_of(NULL, 1001, "make");
+	while (totals(&w).failures_left_out == 0 && n < FAILURES_MAX / FAILURES_BELOW_MAX)
+		shells[n++] = keeps_failures(&flood, 1001);
+	assert_int_equal(failures_of(1001), FAILURES_MAX / 2);
+	driver = child_of(NULL, 1002, "snakemake -c2");
+	for (int i = 0; i < 2; i++) {
+		job = child_of(&driver, 1002, JOB);
+		tool = child_of(&job, 1002, "bwa mem x");
+		exits(&w, &tool, 3);
+		exits(&w, &job, 3);
+		settles();
+		assert_int_equal(findings(), 1);
+		assert_chain(finding(0), &tool, &job, NULL);
+		assert_int_equal(failures_of(1002), 2 * (i + 1));
+		/* The next life counts as this one did. */
+		if (i == 0)
+			dies();
+		assert_int_equal(HASH_COUNT(w.c->failures), failures_of(1001) + failures_of(1002));
+		assert_int_equal(failures_of(1001), FAILURES_MAX / 2);
+		assert_int_equal(failures_of(1002), 2 * (i + 1));
+		records_forget(&w);
+	}
+	/* What is over is given back. */
+	while (n > 0)
+		exits(&w, &shells[--n], 0);
+	exits(&w, &flood, 0);
+	for (int i = 0; i < 100; i++) {
+		w.now += SECOND;
+		snapshot(&w, false, (const struct being *[]){ &driver }, 1);
+		correlator_tick(w.c, w.now, false);
+	}
+	assert_int_equal(failures_of(1001), 0);
+	assert_int_equal(HASH_COUNT(w.c->failures), failures_of(1002));
+}
+
 /* An agent that is killed after each step records the same findings, once. */
 static void
 restarts_record_nothing_twice(void **state)
@@ -301,6 +376,7 @@ main(void)
 		T(there_is_a_limit_to_a_runs_findings),
 		T(there_is_a_limit_to_oom_kills),
 		T(programs_of_no_run_are_recorded_for_oom_alone),
+		T(failures_of_one_user_leave_room_for_those_of_another),
 		T(restarts_record_nothing_twice),
 	};
 
