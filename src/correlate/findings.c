@@ -129,24 +129,42 @@ emit(struct correlator *c, struct draft *d)
 	c->ops.finding(&d->r, c->arg);
 }
 
-/* Counts one more finding of run r, or of programs in no run (NULL), and returns whether the limit allows it. */
+/* Counts one more finding of run r, and returns whether the limit allows it. */
 static bool
-is_allowed(struct correlator *c, struct run *r, uint64_t now_ns)
+is_allowed(struct correlator *c, struct run *r)
 {
+	bool is_allowed = r->findings < FINDINGS_OF_RUN_MAX;
+
+	if (is_allowed)
+		r->findings++;
+	else
+		c->findings_left_out++;
+	wal_run(c, r);
+	return is_allowed;
+}
+
+/*
+ * The same of a program in no run: its user may have another in this minute while having had fewer than are left. What
+ * ended in a minute before counts in the present one, since ends are reported in any order.
+ */
+static bool
+is_allowed_alone(struct correlator *c, const struct process *p, uint64_t now_ns)
+{
+	uint8_t *held = &c->findings_of[process_owner(p) - 1];
 	bool is_allowed;
 
-	if (r == NULL && now_ns / MINUTE_NS != c->minute) {
+	if (now_ns / MINUTE_NS > c->minute) {
 		c->minute = now_ns / MINUTE_NS;
 		c->findings_in_minute = 0;
+		memset(c->findings_of, 0, sizeof(c->findings_of));
 	}
-	is_allowed = r != NULL ? r->findings < FINDINGS_OF_RUN_MAX : c->findings_in_minute < FINDINGS_OF_NONE_MAX;
-	if (!is_allowed)
-		c->findings_left_out++;
-	else if (r == NULL)
+	is_allowed = *held < FINDINGS_OF_NONE_MAX - c->findings_in_minute;
+	if (is_allowed) {
+		++*held;
 		c->findings_in_minute++;
-	else
-		r->findings++;
-	wal_run(c, r);
+	} else {
+		c->findings_left_out++;
+	}
 	return is_allowed;
 }
 
@@ -199,7 +217,7 @@ emit_failed(struct correlator *c, struct run *r, const struct task *t, const str
 	struct draft d = { .r.kind = "FAILED" };
 	const struct failure *leaf = f != NULL ? failure_leaf(f) : NULL;
 
-	if (!is_allowed(c, r, end_ns))
+	if (!is_allowed(c, r))
 		return;
 	d.r.head = (struct record_head){ .user = run_share(r), .time_us = state_wall_us(c, end_ns), .run_id = r->id,
 		.pipeline = r->pipeline, .sample = r->sample };
@@ -276,7 +294,7 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 			return;
 		}
 	}
-	if (is_allowed(c, p->run, end->end_ns))
+	if (p->run != NULL ? is_allowed(c, p->run) : is_allowed_alone(c, p, end->end_ns))
 		emit_oom(c, p, end);
 }
 

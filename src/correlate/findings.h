@@ -48,7 +48,7 @@ struct task;
 #define FAILURE_CHAIN_MAX 16		/* links of a chain; of a longer one inner links are left out */
 #define FINDINGS_OF_RUN_MAX 1000
 #define FINDINGS_OF_TASK_MAX 16		/* of kind OOM_KILLED */
-#define FINDINGS_OF_NONE_MAX 60		/* in a minute, of programs in no run */
+#define FINDINGS_OF_NONE_MAX 60		/* in a minute, of programs in no run; less than 256 */
 
 /* Whether a task's or run's failure is to be reported. */
 enum failing {

@@ -234,18 +234,18 @@ programs_of_no_run_are_recorded_for_oom_alone(void **state)
 	b = child(&sshd, "false");
 	exits_after(&b, 1, 1);
 	assert_null(w.c->failures);
-	for (int i = 0; i < FINDINGS_OF_NONE_MAX + 5; i++) {
+	for (int i = 0; i < FINDINGS_OF_NONE_MAX / 2 + 5; i++) {
 		b = child(&sshd, "python3 x.py");
 		is_killed(&b, SIGKILL, true);
 	}
-	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX);
+	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX / 2);
 	assert_null(finding(0)->run_id);
 	assert_int_equal(totals(&w).findings_left_out, 5);
 	w.now += 61 * SECOND;
 	b = child(&sshd, "python3 x.py");
 	is_killed(&b, SIGKILL, true);
 	settles();
-	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX + 1);
+	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX / 2 + 1);
 }
 
 /* A program that another user runs; its children are that user's too. */
@@ -257,6 +257,44 @@ child_of(const struct being *parent, uint32_t uid, const char *command)
 	b.context.uid = uid;
 	execs(&w, &b, command);
 	return b;
+}
+
+/* Returns how many of n kills are reported. */
+static size_t
+reports_oom_kills(uint32_t uid, size_t n)
+{
+	size_t before = findings();
+
+	for (size_t i = 0; i < n; i++) {
+		struct being b = child_of(NULL, uid, "python3 x.py");
+
+		is_killed(&b, SIGKILL, true);
+	}
+	return findings() - before;
+}
+
+static void
+oom_kills_of_one_user_leave_room_for_those_of_another(void **state)
+{
+	struct being late;
+
+	(void)state;
+	open_host();
+	w.now += 120 * SECOND - w.now % (60 * SECOND);
+	late = child_of(NULL, 1001, "python3 x.py");
+	w.now += 60 * SECOND;
+	assert_int_equal(reports_oom_kills(1001, 70), FINDINGS_OF_NONE_MAX / 2);
+	assert_int_equal(reports_oom_kills(1002, 70), FINDINGS_OF_NONE_MAX / 4);
+	assert_int_equal(reports_oom_kills(1003, 1), 1);
+	assert_int_equal(totals(&w).findings_left_out, 40 + 55);
+	/* The end of a minute before, reported now, begins no other. */
+	w.now -= 30 * SECOND;
+	is_killed(&late, SIGKILL, true);
+	w.now += 30 * SECOND;
+	assert_int_equal(reports_oom_kills(1001, 1), 0);
+	assert_int_equal(totals(&w).findings_left_out, 40 + 55 + 2);
+	w.now += 60 * SECOND;
+	assert_int_equal(reports_oom_kills(1001, 70), FINDINGS_OF_NONE_MAX / 2);
 }
 
 static uint32_t
@@ -376,6 +414,7 @@ main(void)
 		T(there_is_a_limit_to_a_runs_findings),
 		T(there_is_a_limit_to_oom_kills),
 		T(programs_of_no_run_are_recorded_for_oom_alone),
+		T(oom_kills_of_one_user_leave_room_for_those_of_another),
 		T(failures_of_one_user_leave_room_for_those_of_another),
 		T(restarts_record_nothing_twice),
 	};
