@@ -7,6 +7,8 @@
  *	forks           processes that run no program
  *	storm           programs, as many as can be
  *	processes N     N processes at the same time
+ *	titles N        N programs of which the shipped rules have the title read
+ *	waits           nothing: one of them
  *	runs MAKE       copies of MAKE, each of which is the driver of a run
  *	paths           programs with long names in folders with long names, which are not UTF-8
  *	connect PATH    connections to a socket, which are kept
@@ -130,9 +132,9 @@ forks(void)
 	return n;
 }
 
-/* All are in this process's group, which ends at the end. */
+/* All are in this process's group, which ends at the end, or end with their parent. */
 static unsigned long
-processes(unsigned long most)
+processes(unsigned long most, const char *path, const char *const *argv)
 {
 	unsigned long n = 0;
 
@@ -140,7 +142,7 @@ processes(unsigned long most)
 		pid_t pid = fork();
 
 		if (pid == 0) {
-			execl("/bin/sleep", "sleep", "60", NULL);
+			execv(path, (char *const *)(uintptr_t)argv);
 			_exit(127);
 		}
 		if (pid < 0)
@@ -149,6 +151,22 @@ processes(unsigned long most)
 	while (now() < end)
 		usleep(100000);
 	return n;
+}
+
+static unsigned long
+sleeps(unsigned long most)
+{
+	const char *argv[] = { "sleep", "60", NULL };
+
+	return processes(most, "/bin/sleep", argv);
+}
+
+static unsigned long
+titles(unsigned long most, const char *seconds)
+{
+	const char *argv[] = { "adversary", "waits", seconds, "multiprocessing.spawn", NULL };
+
+	return processes(most, "/proc/self/exe", argv);
 }
 
 /* In a folder of its own below the current one, at whose end is a copy of a program. */
@@ -259,7 +277,11 @@ main(int argc, char **argv)
 	else if (strcmp(kind, "storm") == 0)
 		n = storm("/bin/true", "true");
 	else if (strcmp(kind, "processes") == 0)
-		n = processes(strtoul(arg, NULL, 10));
+		n = sleeps(strtoul(arg, NULL, 10));
+	else if (strcmp(kind, "titles") == 0)
+		n = titles(strtoul(arg, NULL, 10), argv[2]);
+	else if (strcmp(kind, "waits") == 0)
+		return pause();		/* until its parent ends, or the alarm */
 	else if (strcmp(kind, "runs") == 0)
 		n = storm(arg, "make");
 	else if (strcmp(kind, "paths") == 0)

@@ -14,6 +14,7 @@ import unittest
 import harness
 from agent import AgentTest
 from systems import machine
+from test_titles import PAD, WORKER
 
 ATTACKERS = (64001, 64002)  # users that own nothing
 VICTIM = 64003
@@ -179,6 +180,28 @@ class Adversaries(AgentTest):
 
     def test_processes(self):
         self.check("processes", 1100, keys={"probes": {"max_processes": 1024}})
+
+    def test_titles(self):
+        """A worker of the third user is looked at in each second, too."""
+        raylet, worker = os.path.join(self.work, "raylet"), os.path.join(self.work, "default_worker.py")
+        shutil.copy(os.path.realpath("/bin/sh"), raylet)
+        with open(worker, "w") as f:
+            f.write(WORKER)
+        tasks = [f"mine_{i}" for i in range(3)]
+        steps = " ".join(f"ray::{task}=1.5" for task in tasks)
+        a = self.agent("agent").start()
+        attackers = self.started("titles", 1000)
+        time.sleep(1)
+        subprocess.run([raylet, "-c", f"/usr/bin/python3 {worker} no {steps} {PAD}=0; :",
+                        "/tmp/ray/session_2026-01-02_03-04-05_000006_77"], check=True, timeout=120,
+                       preexec_fn=lambda: os.setpriority(os.PRIO_PROCESS, 0, 0), **as_user(VICTIM))
+        made = [int(p.communicate(timeout=SECONDS + 30)[0]) for p in attackers]
+        lost = {(x["place"], x["reason"]) for x in a.status()["lost"] if x["count"]}
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assertEqual([1000, 1000], made)
+        self.assertIn(("correlate", "too_many_titles"), lost)
+        self.assertEqual(set(tasks), {r["task"] for r in harness.read_lake(a.lake)["sluice.task"] if r["engine"] == "ray"})
 
     def test_runs(self):
         make = os.path.join(self.room, "make")
