@@ -227,12 +227,7 @@ losses(const struct agent *a, struct loss_list *to)
 static size_t
 user_losses(const struct agent *a, struct user_loss list[USER_LOSSES], size_t n)
 {
-	struct user_loss own[USER_LOSSES];
-	size_t n_own = spool_user_losses(host_agent_const(a)->spool, own);
-
-	for (size_t i = 0; i < n_own; i++)
-		n = user_losses_add(list, n, &own[i]);
-	return n;
+	return spool_user_losses(host_agent_const(a)->spool, list, n);
 }
 
 static int

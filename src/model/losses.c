@@ -59,6 +59,23 @@ user_losses_add(struct user_loss list[USER_LOSSES], size_t n, const struct user_
 	return n;
 }
 
+struct user_loss *
+user_losses_of(struct user_losses *l, uint64_t uid)
+{
+	struct user_loss *of = &l->of[uid % USERS_APART];
+
+	of->uid = uid;
+	return of;
+}
+
+size_t
+user_losses_list(const struct user_losses *l, struct user_loss list[USER_LOSSES], size_t n)
+{
+	for (size_t i = 0; i < USERS_APART; i++)
+		n = user_losses_add(list, n, &l->of[i]);
+	return n;
+}
+
 void
 losses_free(struct loss_list *l)
 {

@@ -12,7 +12,6 @@
  * (room.c). So it does for a user who has little in the spool, however little is free: else those who have no share
  * could have all others refused.
  */
-#include "model/losses.h"
 #include "spool/state.h"
 
 #define SCARCE_SHARE 8		/* part of the segments' limit */
@@ -86,10 +85,7 @@ spool_share_is_over(const struct spool *s, const struct encoded_record *r)
 void
 spool_share_refuse(struct spool *s, const struct encoded_record *r)
 {
-	struct spool_user *u = &s->users[user_bytes_index(&r->user)];
-
-	u->uid = r->user.value;
-	u->lost++;
+	user_losses_of(&s->user_losses, r->user.value)->lost++;
 	s->stats.dropped[r->topic][SPOOL_DROP_SHARE]++;
 }
 
@@ -112,11 +108,7 @@ spool_share_give_back(struct spool *s, uint64_t bytes)
 }
 
 size_t
-spool_user_losses(const struct spool *s, struct user_loss ret[USER_LOSSES])
+spool_user_losses(const struct spool *s, struct user_loss list[USER_LOSSES], size_t n)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < USERS_APART; i++)
-		n = user_losses_add(ret, n, &(struct user_loss){ .uid = s->users[i].uid, .lost = s->users[i].lost });
-	return n;
+	return user_losses_list(&s->user_losses, list, n);
 }

@@ -293,8 +293,8 @@ struct spool_stats {
 	uint64_t floor_bytes;		/* of them those that stay free; 0: none, or not known */
 	bool is_at_floor;		/* the files do not grow: records give way, or batches are in memory */
 };
-/* Returns the users of whom most records were dropped, since they had their shares; most first. */
-size_t spool_user_losses(const struct spool *s, struct user_loss ret[USER_LOSSES]);
+/* Adds the records that were dropped, since their users had their shares, to a list of n, as user_losses_add(). */
+size_t spool_user_losses(const struct spool *s, struct user_loss list[USER_LOSSES], size_t n);
 /* Fills in the figures as they are now. */
 void spool_stats(const struct spool *s, struct spool_stats *ret);
 

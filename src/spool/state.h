@@ -36,6 +36,7 @@
 
 #include "base/bytes.h"
 #include "base/space.h"
+#include "model/losses.h"
 #include "model/user_bytes.h"
 #include "spool/format.h"
 #include "spool/spool.h"
@@ -222,11 +223,6 @@ struct spool_text {
 	char		 text[];
 };
 
-struct spool_user {
-	uint64_t	 uid;			/* of the last record of which something was lost */
-	uint64_t	 lost;			/* records */
-};
-
 struct spool_syncer;
 struct spool_behind;
 
@@ -325,7 +321,7 @@ struct spool {
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
 	struct user_bytes shares;		/* in the segments and batches */
 	bool		 has_shares;		/* some users have bytes in them */
-	struct spool_user users[USERS_APART];
+	struct user_losses user_losses;		/* records above their user's share */
 	bool		 is_log_cut;		/* entries are not taken, up to the next checkpoint; see lack.c */
 	bool		 is_lacking_by_cut;	/* is_lacking is over with it */
 };

@@ -86,7 +86,7 @@ one_who_fills_it_loses_its_own_records(void **state)
 	}
 	assert_int_equal(dropped_in_all(SPOOL_DROP_FULL), 0);
 	assert_int_equal(dropped_in_all(SPOOL_DROP_SHARE), 1003);
-	assert_int_equal(spool_user_losses(k.spool, losses), 1);
+	assert_int_equal(spool_user_losses(k.spool, losses, 0), 1);
 	assert_int_equal(losses[0].uid, HEAVY);
 	assert_int_equal(losses[0].lost, 1003);
 	assert_int_equal(k.seq[TOPIC_PROGRAM] + k.seq[TOPIC_USAGE] - 1003, kit_drain(&k));
