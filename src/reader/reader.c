@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "model/losses.h"
 #include "reader/penalty.h"
 
 #define MS UINT64_C(1000000)
@@ -76,6 +77,7 @@ struct reader {
 	struct stuck stuck[READER_STUCK_MAX + READER_ROLES];	/* room for one more of each role */
 	size_t n_stuck;
 	struct reader_counts counts;
+	struct user_losses user_losses;	/* of the counts: items of processes */
 	char message[READER_ANSWER_MAX];
 	/* Of files, which are read while the caller has the other. */
 	char file_message[sizeof(struct reader_head) + READER_FILE_MAX + 1];
@@ -97,8 +99,10 @@ finish_first(struct reader *r, const struct reader_answer *answer, uint64_t *cou
 	r->n--;
 	if (r->n_sent > 0)
 		r->n_sent--;
-	if (counter != NULL)
+	if (counter != NULL) {
 		++*counter;
+		user_losses_of(&r->user_losses, it.uid)->cut++;
+	}
 	it.done(answer, it.arg);
 }
 
@@ -574,4 +578,10 @@ reader_counts(const struct reader *r)
 	if (r != NULL)
 		counts.stuck = (unsigned)r->n_stuck;
 	return counts;
+}
+
+size_t
+reader_user_losses(const struct reader *r, struct user_loss list[USER_LOSSES], size_t n)
+{
+	return r != NULL ? user_losses_list(&r->user_losses, list, n) : n;
 }

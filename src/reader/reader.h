@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "model/record.h"
 #include "reader/nursery.h"
 #include "reader/protocol.h"
 
@@ -79,5 +80,7 @@ struct reader_usage {
 struct reader_usage reader_usage(const struct reader *r);	/* all 0 for NULL */
 /* Returns the counts; all 0 for NULL. */
 struct reader_counts reader_counts(const struct reader *r);
+/* Adds the processes among them to a list of n, as what was cut of their users. r may be NULL. */
+size_t reader_user_losses(const struct reader *r, struct user_loss list[USER_LOSSES], size_t n);
 
 #endif

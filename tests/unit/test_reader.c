@@ -228,6 +228,7 @@ static void
 one_that_hangs_is_replaced_and_its_user_waits(void **state)
 {
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	struct user_loss losses[USER_LOSSES];
 
 	(void)state;
 	born.n_to_stop = 1;
@@ -241,6 +242,9 @@ one_that_hangs_is_replaced_and_its_user_waits(void **state)
 	assert_true(answered.is_read[2]);
 	assert_int_equal(reader_counts(reader).hung, 1);
 	assert_int_equal(reader_counts(reader).skipped, 1);
+	assert_int_equal(reader_user_losses(reader, losses, 0), 1);
+	assert_int_equal(losses[0].uid, ME);
+	assert_int_equal(losses[0].cut, 2);
 	assert_int_equal(born.n, 2);
 	ask(ME);		/* within the second */
 	run_until(4);
