@@ -105,6 +105,8 @@ agent_user_losses(const struct agent *a, struct user_loss ret[USER_LOSSES])
 {
 	size_t n = a->probes != NULL ? probes_user_losses(a->probes, ret) : 0;
 
+	n = correlator_user_losses(a->correlator, ret, n);
+	n = reader_user_losses(a->reader, ret, n);
 	return a->scope->user_losses != NULL ? a->scope->user_losses(a, ret, n) : n;
 }
 

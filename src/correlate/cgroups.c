@@ -94,7 +94,7 @@ own(struct correlator *c, uint64_t id, bool is_v2, uint32_t user)
 
 	if (g == NULL || g->owner->id != 0)
 		return;
-	owner = owner_add(c, owner_of(user));
+	owner = owner_add(c, owner_of(user % OWNERS));
 	if (owner == NULL)
 		return;
 	leave(c, g);

@@ -321,6 +321,8 @@ struct run_totals {
 };
 /* Reads all processes. */
 struct run_totals correlator_totals(const struct correlator *c, uint64_t now_ns);
+/* Adds what of it was lost of each user's programs, as far as that is known, to a list of n, as user_losses_add(). */
+size_t correlator_user_losses(const struct correlator *c, struct user_loss list[USER_LOSSES], size_t n);
 /* Returns how many entries of the write-ahead log were lost for lack of memory; after one a checkpoint is due. */
 uint64_t correlator_lost_entries(const struct correlator *c);
 

@@ -87,8 +87,9 @@ group_of(const struct cgroup_path *g)
 	return g != NULL ? (struct placement_group){ g->path, g->users_names } : (struct placement_group){ 0 };
 }
 
+/* of: the program whose location it is. */
 static void
-judge(struct correlator *c, struct location *l)
+judge(struct correlator *c, struct location *l, const struct program_context *of)
 {
 	struct container *before = l->container;
 	const struct cgroup_path *v2 = cgroup_find(c, l->key.v2, true), *v1 = cgroup_find(c, l->key.v1, false);
@@ -104,35 +105,35 @@ judge(struct correlator *c, struct location *l)
 	steps_begin(&rules, RULES_STEPS);
 	placement_of_groups(c->rules, groups, &l->placement);
 	if (steps_end(&rules))
-		judgement_gave_up(c);
+		judgement_gave_up(c, of);
 	keep_names(c, &l->placement);
 	l->container = container_get(c, &l->placement);
 	container_unref(c, before);	/* last, since both may be the same */
 }
 
-/* Returns a reference to the location of these cgroups; NULL: both ids are 0, or no memory. */
+/* Returns a reference to the location of a program's cgroups; NULL: both ids are 0, or no memory. */
 static struct location *
-location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1)
+location_of(struct correlator *c, const struct program_context *of)
 {
-	struct { uint64_t v2, v1; } key = { cgroup_v2, cgroup_v1 };
+	struct { uint64_t v2, v1; } key = { of->cgroup_v2, of->cgroup_v1 };
 	struct location *l;
 
-	if (cgroup_v2 == 0 && cgroup_v1 == 0)
+	if (key.v2 == 0 && key.v1 == 0)
 		return NULL;
 	HASH_FIND(hh, c->locations, &key, sizeof(key), l);
 	if (l == NULL) {
 		l = calloc(1, sizeof(*l));
 		if (l == NULL)
 			return NULL;
-		l->key.v2 = cgroup_v2;
-		l->key.v1 = cgroup_v1;
+		l->key.v2 = key.v2;
+		l->key.v1 = key.v1;
 		HASH_ADD(hh, c->locations, key, sizeof(l->key), l);
-		judge(c, l);
+		judge(c, l, of);
 	} else {
 		if (l->refs == 0)
 			idle_leave(c, l);
 		if (!l->is_known || l->generation != c->rules->generation)
-			judge(c, l);
+			judge(c, l, of);
 	}
 	l->refs++;
 	return l;
@@ -203,8 +204,7 @@ location_set(struct correlator *c, struct process *p, const struct process *pare
 	    from->key.v2 == known->context.cgroup_v2 && from->key.v1 == known->context.cgroup_v1)
 		p->location = location_ref(from);
 	else
-		p->location = location_inherit(c, location_of(c, known->context.cgroup_v2, known->context.cgroup_v1),
-		    from);
+		p->location = location_inherit(c, location_of(c, &known->context), from);
 	location_unref(c, old);
 }
 

@@ -116,7 +116,7 @@ keep_budget(struct correlator *c, struct text_parts *x)
 	keep_variables(c, x, &size, &is_cut);
 	keep_argv(c, x, &size, &is_cut);
 	if (is_cut)
-		text_budget_count_cut(c);
+		text_budget_count_cut(c, x->owner);
 	return size;
 }
 

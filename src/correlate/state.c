@@ -56,7 +56,7 @@ has_room(struct correlator *c, const char *text)
 
 	if (size <= SHORT_STRING || text_budget_has(c, size, TEXT_BUDGET_BYTES))
 		return true;
-	text_budget_count_cut(c);
+	text_budget_count_cut(c, 0);
 	return false;
 }
 

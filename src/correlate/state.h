@@ -26,6 +26,7 @@
 #include "correlate/users.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
+#include "model/losses.h"
 
 #define PROGRAM_ID_SIZE 64
 #define NAMES_MAX 4096			/* of engines, rules and evidence */
@@ -111,6 +112,7 @@ struct correlator {
 	bool pass_with_usage;
 	struct summary_row *summary;	/* owned */
 	uint64_t refused;
+	struct user_losses user_losses;	/* of the above those that are known to be a user's */
 	struct wal wal;
 };
 

@@ -16,7 +16,7 @@ bool
 text_budget_has_for(const struct correlator *c, owner_t owner, size_t bytes, size_t limit)
 {
 	return text_budget_has(c, bytes, limit) &&
-	    (owner == 0 || c->text_held[owner - 1] + bytes <= limit - c->text_bytes);
+	    (owner == 0 || c->text_held[owner_at(owner)] + bytes <= limit - c->text_bytes);
 }
 
 void
@@ -30,7 +30,7 @@ text_budget_take_for(struct correlator *c, owner_t owner, size_t bytes)
 {
 	text_budget_take(c, bytes);
 	if (owner != 0)
-		c->text_held[owner - 1] += (uint32_t)bytes;
+		c->text_held[owner_at(owner)] += (uint32_t)bytes;
 }
 
 void
@@ -44,11 +44,12 @@ text_budget_give_back_for(struct correlator *c, owner_t owner, size_t bytes)
 {
 	text_budget_give_back(c, bytes);
 	if (owner != 0)
-		c->text_held[owner - 1] -= (uint32_t)bytes;
+		c->text_held[owner_at(owner)] -= (uint32_t)bytes;
 }
 
 void
-text_budget_count_cut(struct correlator *c)
+text_budget_count_cut(struct correlator *c, owner_t owner)
 {
 	c->texts_cut++;
+	user_cut(c, owner);
 }

@@ -32,7 +32,7 @@ void text_budget_give_back(struct correlator *c, size_t bytes);
 bool text_budget_has_for(const struct correlator *c, owner_t owner, size_t bytes, size_t limit);
 void text_budget_take_for(struct correlator *c, owner_t owner, size_t bytes);
 void text_budget_give_back_for(struct correlator *c, owner_t owner, size_t bytes);
-/* Counts a text of which something was left out. */
-void text_budget_count_cut(struct correlator *c);
+/* Counts a text of which something was left out. owner: likewise. */
+void text_budget_count_cut(struct correlator *c, owner_t owner);
 
 #endif

@@ -36,7 +36,7 @@ title_is_read(struct correlator *c, struct process *p)
 		steps_begin(&rules, LEAST_STEPS);	/* a pass may judge thousands */
 		p->titles = engine_writes_titles(c->rules, &s) ? TITLES_READ : TITLES_NONE;
 		if (steps_end(&rules))
-			judgement_gave_up(c);
+			judgement_gave_up(c, &p->context);
 	}
 	return p->titles == TITLES_READ;
 }

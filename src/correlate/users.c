@@ -73,16 +73,62 @@ user_use(struct correlator *c, uint32_t uid)
 	return u;
 }
 
+/* Returns what was lost of the owner's user; NULL: it is not known. */
+static struct user_loss *
+loss_of(struct correlator *c, owner_t owner)
+{
+	return owner != 0 && owner != owner_of(UINT32_MAX) ? user_losses_of(&c->user_losses, owner - 1) : NULL;
+}
+
 void
-judgement_gave_up(struct correlator *c)
+user_refused(struct correlator *c, owner_t owner)
+{
+	struct user_loss *l = loss_of(c, owner);
+
+	if (l != NULL)
+		l->refused++;
+}
+
+void
+user_cut(struct correlator *c, owner_t owner)
+{
+	struct user_loss *l = loss_of(c, owner);
+
+	if (l != NULL)
+		l->cut++;
+}
+
+size_t
+correlator_user_losses(const struct correlator *c, struct user_loss list[USER_LOSSES], size_t n)
+{
+	return user_losses_list(&c->user_losses, list, n);
+}
+
+/* Returns whose share a program is of. */
+static owner_t
+owner_behind(const struct program_context *of)
+{
+	return owner_of(user_behind(of->uid, of->user_uid));
+}
+
+static void
+gave_up(struct correlator *c, owner_t owner)
 {
 	c->rules_gave_up++;
+	user_cut(c, owner);
+}
+
+void
+judgement_gave_up(struct correlator *c, const struct program_context *of)
+{
+	gave_up(c, owner_behind(of));
 }
 
 void
 judgement_begin(struct correlator *c, struct judgement *j, const struct program_context *of, uint64_t now_ns)
 {
 	j->user = user_use(c, user_behind(of->uid, of->user_uid));
+	j->owner = owner_behind(of);
 	j->allowed = LEAST_STEPS;
 	if (j->user != NULL)
 		j->allowed += room_of(&j->user->steps, &c->all_steps, USER_STEPS, ALL_STEPS, now_ns);
@@ -97,7 +143,7 @@ judgement_end(struct correlator *c, struct judgement *j)
 	uint64_t used = j->allowed - j->steps.left;
 
 	if (steps_end(&j->steps))
-		judgement_gave_up(c);
+		gave_up(c, j->owner);
 	if (j->user == NULL || used <= LEAST_STEPS)
 		return;
 	j->user->steps.now += used - LEAST_STEPS;
@@ -157,6 +203,7 @@ users_trim(struct correlator *c, const struct exec_event *s, struct exec_event *
 	if (all <= LEAST_TEXT || take_text(c, s, all - LEAST_TEXT))
 		return s;
 	c->texts_trimmed++;
+	user_cut(c, owner_behind(&s->context));
 	*ret = *s;
 	if (length_of(s->exe) > NAME_KEPT)
 		ret->exe = NULL;
@@ -177,8 +224,9 @@ bool
 share_take(struct correlator *c, enum share share, owner_t owner, size_t used, size_t most)
 {
 	if (used >= most ||
-	    (owner != 0 && !c->wal.is_replaying && c->shares[share].held[owner - 1] >= most - used)) {
+	    (owner != 0 && !c->wal.is_replaying && c->shares[share].held[owner_at(owner)] >= most - used)) {
 		c->shares[share].n_refused++;
+		user_refused(c, owner);
 		return false;
 	}
 	share_add(c, share, owner);
@@ -189,14 +237,14 @@ void
 share_give_back(struct correlator *c, enum share share, owner_t owner)
 {
 	if (owner != 0)
-		c->shares[share].held[owner - 1]--;
+		c->shares[share].held[owner_at(owner)]--;
 }
 
 void
 share_add(struct correlator *c, enum share share, owner_t owner)
 {
 	if (owner != 0)
-		c->shares[share].held[owner - 1]++;
+		c->shares[share].held[owner_at(owner)]++;
 }
 
 void

@@ -43,8 +43,8 @@ enum share {
 	SHARES,
 };
 
-/* Whose share an entry is of; 0: of none. */
-typedef uint16_t owner_t;
+/* Whose share an entry is of: 1 + the user's id; 0: of none. */
+typedef uint64_t owner_t;
 
 struct correlator;
 struct exec_event;
@@ -69,24 +69,40 @@ struct judgement {
 	struct steps steps;
 	uint64_t allowed;
 	struct user *user;		/* NULL: without memory */
+	owner_t owner;			/* that user */
 };
 
 /* Opens an account for what the rules may do over a program, of the user behind it. now_ns: CLOCK_BOOTTIME. */
 void judgement_begin(struct correlator *c, struct judgement *j, const struct program_context *of, uint64_t now_ns);
 /* Closes it, takes from the user's what was used, and counts that the rules gave up if it was spent. */
 void judgement_end(struct correlator *c, struct judgement *j);
-/* Counts that the rules gave up, with an account of the caller's. */
-void judgement_gave_up(struct correlator *c);
+/* Counts that the rules gave up over something of this user's, with an account of the caller's. */
+void judgement_gave_up(struct correlator *c, const struct program_context *of);
 /*
  * Returns s; or, if the user's programs have used up their text, ret: a copy of it that lacks long names and the
  * arguments beyond LEAST_TEXT, which is counted.
  */
 const struct exec_event *users_trim(struct correlator *c, const struct exec_event *s, struct exec_event *ret);
+/* Returns the owner that a user is. UINT32_MAX: the user is not known; those have one share together. */
 static inline owner_t
 owner_of(uint32_t uid)
 {
-	return (owner_t)(1 + uid % OWNERS);
+	return 1 + (owner_t)uid;
 }
+
+/* Returns where a table of OWNERS has this one, which is not 0. */
+static inline size_t
+owner_at(owner_t owner)
+{
+	return (size_t)((owner - 1) % OWNERS);
+}
+
+/*
+ * Counts that the owner's user has not got an entry of a table, or that something of its program was cut or not judged.
+ * The caller has counted that by reason; of no owner, and of a user that is not known, nothing is counted here.
+ */
+void user_refused(struct correlator *c, owner_t owner);
+void user_cut(struct correlator *c, owner_t owner);
 
 /*
  * Takes an entry of a table that has `used` of `most`. False: there is none for this owner, which is counted. What was

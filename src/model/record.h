@@ -262,12 +262,12 @@ struct agent_loss {
 
 #define USER_LOSSES 16	/* users at most, of which losses are listed */
 
-/* What was lost of a user's programs: in the kernel since its maps were made, in the spool since the agent began. */
+/* What was lost of a user's programs: in the kernel since its maps were made, else since the agent began. */
 struct user_loss {
 	uint64_t uid;
-	uint64_t refused;		/* programs for which there was no room */
+	uint64_t refused;		/* programs, runs, tasks and facts for which there was no room */
 	uint64_t lost;			/* events and records for which there was no room */
-	uint64_t cut;			/* arguments that were cut for lack of room */
+	uint64_t cut;			/* texts that were cut or not read, and those over which the rules gave up */
 };
 
 struct agent_probe {

@@ -120,6 +120,7 @@ static void
 a_user_costs_the_rules_a_bounded_time(void **state)
 {
 	const uint64_t most = USE_SECONDS * USER_STEPS, each = RULES_STEPS - LEAST_STEPS;
+	struct user_loss losses[USER_LOSSES];
 	uint64_t n = 0;
 
 	(void)state;
@@ -137,6 +138,10 @@ a_user_costs_the_rules_a_bounded_time(void **state)
 	execs_as(2, "samtools sort");
 	assert_int_equal(used_by(2), 0);
 	assert_int_equal(gave_up(), n);
+	/* Whose programs they were. */
+	assert_int_equal(correlator_user_losses(w.c, losses, 0), 1);
+	assert_int_equal(losses[0].uid, 1);
+	assert_int_equal(losses[0].cut, n);
 
 	/* Half of the next window later half of it may be used again. */
 	w.now += (USE_SECONDS + USE_SECONDS / 2) * SECOND;

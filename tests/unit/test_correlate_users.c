@@ -9,10 +9,13 @@
 
 #include <cmocka.h>
 
+#include "correlate/facts.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/text_budget.h"
 #include "one_world.h"
 
 static struct correlator_options
@@ -129,10 +132,10 @@ runs_made_by_hand_are_of_their_users_share(void **state)
 	assert_int_equal(n, RUNS_MAX / 2);
 	assert_int_equal(begin_by_hand(1002, 0), 1);
 	assert_int_equal(begin_by_hand(0, 0), 1);
-	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(0) - 1], 0);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_at(owner_of(0))], 0);
 	world_dies(&w, &options);
-	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1], RUNS_MAX / 2);
-	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(0) - 1], 0);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_at(owner_of(1001))], RUNS_MAX / 2);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_at(owner_of(0))], 0);
 	assert_int_equal(begin_by_hand(1001, n), -ENOSPC);
 	assert_int_equal(begin_by_hand(1002, 1), 1);
 }
@@ -150,7 +153,7 @@ runs_that_are_over_count_no_longer(void **state)
 
 		exits(&w, &make, 0);
 	}
-	held = w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1];
+	held = w.c->shares[SHARE_RUNS].held[owner_at(owner_of(1001))];
 	assert_int_equal(held, 100);
 	for (int i = 0; i < 200; i++) {
 		w.now += SECOND;
@@ -158,7 +161,7 @@ runs_that_are_over_count_no_longer(void **state)
 		correlator_snapshot_end(w.c, w.now);
 		correlator_tick(w.c, w.now, false);
 	}
-	held = w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1];
+	held = w.c->shares[SHARE_RUNS].held[owner_at(owner_of(1001))];
 	assert_int_equal(held, 0);
 	assert_int_equal(HASH_COUNT(w.c->runs), 0);
 }
@@ -234,8 +237,8 @@ five_hundred_ids_of_one_user_are_one_user(void **state)
 	assert_non_null(end_of(&make)->run_id);
 	/* So it is for the next agent. */
 	world_dies(&w, &options);
-	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(1001) - 1], RUNS_MAX / 2);
-	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_of(first) - 1], 0);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_at(owner_of(1001))], RUNS_MAX / 2);
+	assert_int_equal(w.c->shares[SHARE_RUNS].held[owner_at(owner_of(first))], 0);
 	assert_null(run_get(w.c, "one more", owner_of(1001)));
 	assert_non_null(run_get(w.c, "of another", owner_of(1002)));
 }
@@ -259,6 +262,83 @@ text_of_five_hundred_ids_is_that_of_one_user(void **state)
 	assert_int_equal(HASH_COUNT(w.c->users), 1);
 	b = execs_long(1002, len);
 	assert_false(end_of(&b)->program.argv_truncated);
+}
+
+/* Returns what was lost of a user; all 0: nothing. */
+static struct user_loss
+lost_of(uint32_t uid)
+{
+	struct user_loss list[USER_LOSSES];
+	size_t n = correlator_user_losses(w.c, list, 0);
+
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].uid == uid)
+			return list[i];
+	}
+	return (struct user_loss){ .uid = uid };
+}
+
+/* So that it can be seen who attacks. All ids that a user has in namespaces are that user. */
+static void
+what_is_refused_is_counted_by_user(void **state)
+{
+	struct correlator_options options;
+	const struct process *p;
+	struct run *r;
+	struct being make;
+
+	(void)state;
+	options = begin_host(true);
+	for (uint32_t i = 0; correlator_totals(w.c, w.now).runs_refused < 3; i++)
+		make = mapped_child_of(NULL, 1001, 100000 + i % 500, "make");
+	assert_int_equal(lost_of(1001).refused, 3);
+	/* Two that have one share are one, with the id of the last. */
+	make = child_of(NULL, 1001 + OWNERS, "make");
+	assert_int_equal(lost_of(1001).refused, 0);
+	assert_int_equal(lost_of(1001 + OWNERS).refused, 4);
+	make = child_of(NULL, 1002, "make");
+	p = process_of(w.c, &make.key);
+	r = p->run;
+	assert_non_null(r);
+	assert_int_equal(lost_of(1002).refused, 0);
+	assert_false(share_take(w.c, SHARE_TASKS, r->owner, TASKS_MAX, TASKS_MAX));
+	assert_false(share_take(w.c, SHARE_FACTS, r->owner, FACTS_MAX, FACTS_MAX));
+	assert_int_equal(lost_of(1002).refused, 2);
+	/* What is of no user, or of one that is not known, is in the totals alone. */
+	assert_false(share_take(w.c, SHARE_TASKS, 0, TASKS_MAX, TASKS_MAX));
+	assert_false(share_take(w.c, SHARE_TASKS, owner_of(UINT32_MAX), TASKS_MAX, TASKS_MAX));
+	assert_int_equal(correlator_totals(w.c, w.now).tasks_refused, 3);
+	assert_int_equal(correlator_user_losses(w.c, (struct user_loss[USER_LOSSES]){ { 0 } }, 0), 2);
+	/* As the totals, it begins anew with the next agent. */
+	world_dies(&w, &options);
+	assert_int_equal(correlator_totals(w.c, w.now).runs_refused, 0);
+	assert_int_equal(correlator_user_losses(w.c, (struct user_loss[USER_LOSSES]){ { 0 } }, 0), 0);
+}
+
+static void
+what_is_cut_is_counted_by_user(void **state)
+{
+	struct run_totals totals;
+
+	(void)state;
+	begin_host(false);
+	while (correlator_totals(w.c, w.now).texts_trimmed < 3)
+		execs_long_of(1001, 100007, 30000);
+	while (correlator_totals(w.c, w.now).texts_trimmed < 5)
+		execs_long(1002, 30000);
+	execs_long(1003, 30000);
+	assert_int_equal(lost_of(1001).cut, 3);
+	assert_int_equal(lost_of(1002).cut, 2);
+	assert_int_equal(lost_of(1003).cut, 0);
+	assert_int_equal(lost_of(100007).cut, 0);
+	/* The budget of all texts. */
+	text_budget_take(w.c, TEXT_BUDGET_BYTES);
+	execs_long(1003, 900);
+	text_budget_give_back(w.c, TEXT_BUDGET_BYTES);
+	totals = correlator_totals(w.c, w.now);
+	assert_int_equal(lost_of(1003).cut, 1);
+	assert_int_equal(totals.texts_cut, 1);
+	assert_int_equal(totals.rules_gave_up, 0);
 }
 
 /* What the spool goes by. */
@@ -316,6 +396,8 @@ main(void)
 		T(a_user_below_its_share_keeps_its_arguments),
 		T(five_hundred_ids_of_one_user_are_one_user),
 		T(text_of_five_hundred_ids_is_that_of_one_user),
+		T(what_is_refused_is_counted_by_user),
+		T(what_is_cut_is_counted_by_user),
 		T(records_take_the_share_of_the_user_behind_them),
 		T(a_run_of_its_own_shares_with_no_other),
 	};
