@@ -73,29 +73,24 @@ user_use(struct correlator *c, uint32_t uid)
 	return u;
 }
 
-/* Returns what was lost of the owner's user; NULL: it is not known. */
-static struct user_loss *
-loss_of(struct correlator *c, owner_t owner)
+static bool
+is_known(owner_t owner)
 {
-	return owner != 0 && owner != owner_of(UINT32_MAX) ? user_losses_of(&c->user_losses, owner - 1) : NULL;
+	return owner != 0 && owner != owner_of(UINT32_MAX);
 }
 
 void
 user_refused(struct correlator *c, owner_t owner)
 {
-	struct user_loss *l = loss_of(c, owner);
-
-	if (l != NULL)
-		l->refused++;
+	if (is_known(owner))
+		user_losses_count(&c->user_losses, &(struct user_loss){ .uid = owner - 1, .refused = 1 });
 }
 
 void
 user_cut(struct correlator *c, owner_t owner)
 {
-	struct user_loss *l = loss_of(c, owner);
-
-	if (l != NULL)
-		l->cut++;
+	if (is_known(owner))
+		user_losses_count(&c->user_losses, &(struct user_loss){ .uid = owner - 1, .cut = 1 });
 }
 
 size_t
@@ -256,4 +251,5 @@ users_free(struct correlator *c)
 		HASH_DEL(c->users, u);
 		free(u);
 	}
+	user_losses_free(&c->user_losses);
 }

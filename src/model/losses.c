@@ -59,21 +59,35 @@ user_losses_add(struct user_loss list[USER_LOSSES], size_t n, const struct user_
 	return n;
 }
 
-struct user_loss *
-user_losses_of(struct user_losses *l, uint64_t uid)
+void
+user_losses_count(struct user_losses *l, const struct user_loss *lost)
 {
-	struct user_loss *of = &l->of[uid % USERS_APART];
+	struct user_loss *of;
 
-	of->uid = uid;
-	return of;
+	if (l->of == NULL)
+		l->of = calloc(USERS_APART, sizeof(*l->of));
+	if (l->of == NULL)
+		return;
+	of = &l->of[lost->uid % USERS_APART];
+	of->uid = lost->uid;
+	of->refused += lost->refused;
+	of->lost += lost->lost;
+	of->cut += lost->cut;
 }
 
 size_t
 user_losses_list(const struct user_losses *l, struct user_loss list[USER_LOSSES], size_t n)
 {
-	for (size_t i = 0; i < USERS_APART; i++)
+	for (size_t i = 0; i < USERS_APART && l->of != NULL; i++)
 		n = user_losses_add(list, n, &l->of[i]);
 	return n;
+}
+
+void
+user_losses_free(struct user_losses *l)
+{
+	free(l->of);
+	l->of = NULL;
 }
 
 void

@@ -17,10 +17,10 @@ struct loss_list {
 
 /*
  * What a component lost of each user, of what it counts by reason as well. Users whose ids are equal modulo USERS_APART
- * are one, with the id of whom something was lost last. Must be zeroed at first.
+ * are one, with the id of whom something was lost last. Must be zeroed at first, and freed at the end.
  */
 struct user_losses {
-	struct user_loss of[USERS_APART];
+	struct user_loss *of;		/* owned, USERS_APART; NULL: nothing was lost */
 };
 
 /* Appends a loss that is not 0. Without memory it is left out; its counter is not touched, and the next list has it. */
@@ -30,10 +30,11 @@ void losses_add(struct loss_list *l, const char *place, const char *reason, uint
  * the smallest, if the list is full. Returns how many there are then.
  */
 size_t user_losses_add(struct user_loss list[USER_LOSSES], size_t n, const struct user_loss *l);
-/* Returns the counts of a user, in which the caller counts a loss. */
-struct user_loss *user_losses_of(struct user_losses *l, uint64_t uid);
+/* Counts what was lost of a user. Without memory for the first one it is left out: the counters by reason have it. */
+void user_losses_count(struct user_losses *l, const struct user_loss *lost);
 /* Adds what was lost of all users to a list of n, likewise. */
 size_t user_losses_list(const struct user_losses *l, struct user_loss list[USER_LOSSES], size_t n);
+void user_losses_free(struct user_losses *l);
 /* Frees the list and leaves it empty; the names belong to others. */
 void losses_free(struct loss_list *l);
 

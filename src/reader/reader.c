@@ -101,7 +101,7 @@ finish_first(struct reader *r, const struct reader_answer *answer, uint64_t *cou
 		r->n_sent--;
 	if (counter != NULL) {
 		++*counter;
-		user_losses_of(&r->user_losses, it.uid)->cut++;
+		user_losses_count(&r->user_losses, &(struct user_loss){ .uid = it.uid, .cut = 1 });
 	}
 	it.done(answer, it.arg);
 }
@@ -413,6 +413,7 @@ reader_close(struct reader *r)
 		event_free(r->born);
 	if (r->deadline != NULL)
 		event_free(r->deadline);
+	user_losses_free(&r->user_losses);
 	free(r);
 }
 

@@ -85,7 +85,7 @@ spool_share_is_over(const struct spool *s, const struct encoded_record *r)
 void
 spool_share_refuse(struct spool *s, const struct encoded_record *r)
 {
-	user_losses_of(&s->user_losses, r->user.value)->lost++;
+	user_losses_count(&s->user_losses, &(struct user_loss){ .uid = r->user.value, .lost = 1 });
 	s->stats.dropped[r->topic][SPOOL_DROP_SHARE]++;
 }
 

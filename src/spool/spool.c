@@ -604,6 +604,7 @@ free_spool(struct spool *s)
 	spool_behind_forget(s);
 	disk_stop(s->disk);
 	free(s->dir);
+	user_losses_free(&s->user_losses);
 	free(s);
 }
 
