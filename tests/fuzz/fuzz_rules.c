@@ -59,12 +59,13 @@ check_follow(const struct ruleset *set)
 {
 	static const char *const argv[] = { "bwa", "mem", "-t", "2", "ref.fa" };
 	static const struct candidate parent = { .exe = "/bin/bash", .comm = "bash" };
+	/* A user of the system runs them: of others an exclude rule may hold and be distrusted (sluice-rules(5)). */
 	const struct candidate candidates[] = {
-		{ 0 },
+		{ .has_uid = true },
 		{ .exe = "/usr/bin/bwa", .comm = "bwa", .argv = argv, .argc = 5, .cwd = "/work/a/b", .has_uid = true,
-		    .uid = 1000, .cgroup = "/a.slice/b.scope", .tool = "bwa mem", .words.subcommand = "mem",
+		    .uid = 10, .cgroup = "/a.slice/b.scope", .tool = "bwa mem", .words.subcommand = "mem",
 		    .parent = &parent },
-		{ .exe = "/a", .comm = "a", .argv = argv, .argc = 1, .cwd = "/", .cgroup_v1 = "/", .image = "a",
+		{ .exe = "/a", .comm = "a", .argv = argv, .argc = 1, .cwd = "/", .has_uid = true, .cgroup_v1 = "/", .image = "a",
 		    .words = { "a", "a", "a", "a" } },
 	};
 
