@@ -150,7 +150,7 @@ is_allowed(struct correlator *c, struct run *r)
 static bool
 is_allowed_alone(struct correlator *c, const struct process *p, uint64_t now_ns)
 {
-	uint8_t *held = &c->findings_of[process_owner(p) - 1];
+	uint8_t *held = &c->findings_of[owner_at(process_owner(p))];
 	bool is_allowed;
 
 	if (now_ns / MINUTE_NS > c->minute) {

@@ -49,7 +49,7 @@ titled_of(const struct process *p)
 static struct title_share *
 share_of(struct correlator *c, const struct process *p)
 {
-	return &c->title_shares[process_owner(p) - 1];
+	return &c->title_shares[owner_at(process_owner(p))];
 }
 
 /* Returns whether p's title was read in the present round of its owner. */

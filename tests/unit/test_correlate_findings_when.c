@@ -300,7 +300,7 @@ oom_kills_of_one_user_leave_room_for_those_of_another(void **state)
 static uint32_t
 failures_of(uint32_t uid)
 {
-	return w.c->shares[SHARE_FAILURES].held[owner_of(uid) - 1];
+	return w.c->shares[SHARE_FAILURES].held[owner_at(owner_of(uid))];
 }
 
 /* A program that lives, with as many failures below it as may be. */
