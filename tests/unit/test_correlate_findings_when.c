@@ -281,9 +281,9 @@ oom_kills_of_one_user_leave_room_for_those_of_another(void **state)
 	(void)state;
 	open_host();
 	w.now += 120 * SECOND - w.now % (60 * SECOND);
-	late = child_of(NULL, 1001, "python3 x.py");
+	late = child_of(NULL, 64001, "python3 x.py");
 	w.now += 60 * SECOND;
-	assert_int_equal(reports_oom_kills(1001, 70), FINDINGS_OF_NONE_MAX / 2);
+	assert_int_equal(reports_oom_kills(64001, 70), FINDINGS_OF_NONE_MAX / 2);
 	assert_int_equal(reports_oom_kills(1002, 70), FINDINGS_OF_NONE_MAX / 4);
 	assert_int_equal(reports_oom_kills(1003, 1), 1);
 	assert_int_equal(totals(&w).findings_left_out, 40 + 55);
@@ -291,10 +291,10 @@ oom_kills_of_one_user_leave_room_for_those_of_another(void **state)
 	w.now -= 30 * SECOND;
 	is_killed(&late, SIGKILL, true);
 	w.now += 30 * SECOND;
-	assert_int_equal(reports_oom_kills(1001, 1), 0);
+	assert_int_equal(reports_oom_kills(64001, 1), 0);
 	assert_int_equal(totals(&w).findings_left_out, 40 + 55 + 2);
 	w.now += 60 * SECOND;
-	assert_int_equal(reports_oom_kills(1001, 70), FINDINGS_OF_NONE_MAX / 2);
+	assert_int_equal(reports_oom_kills(64001, 70), FINDINGS_OF_NONE_MAX / 2);
 }
 
 static uint32_t
@@ -326,10 +326,10 @@ failures_of_one_user_leave_room_for_those_of_another(void **state)
 
 	(void)state;
 	open_host();
-	flood = child_of(NULL, 1001, "make");
+	flood = child_of(NULL, 64001, "make");
 	while (totals(&w).failures_left_out == 0 && n < FAILURES_MAX / FAILURES_BELOW_MAX)
-		shells[n++] = keeps_failures(&flood, 1001);
-	assert_int_equal(failures_of(1001), FAILURES_MAX / 2);
+		shells[n++] = keeps_failures(&flood, 64001);
+	assert_int_equal(failures_of(64001), FAILURES_MAX / 2);
 	driver = child_of(NULL, 1002, "snakemake -c2");
 	for (int i = 0; i < 2; i++) {
 		job = child_of(&driver, 1002, JOB);
@@ -343,8 +343,8 @@ failures_of_one_user_leave_room_for_those_of_another(void **state)
 		/* The next life counts as this one did. */
 		if (i == 0)
 			dies();
-		assert_int_equal(HASH_COUNT(w.c->failures), failures_of(1001) + failures_of(1002));
-		assert_int_equal(failures_of(1001), FAILURES_MAX / 2);
+		assert_int_equal(HASH_COUNT(w.c->failures), failures_of(64001) + failures_of(1002));
+		assert_int_equal(failures_of(64001), FAILURES_MAX / 2);
 		assert_int_equal(failures_of(1002), 2 * (i + 1));
 		records_forget(&w);
 	}
@@ -357,7 +357,7 @@ failures_of_one_user_leave_room_for_those_of_another(void **state)
 		snapshot(&w, false, (const struct being *[]){ &driver }, 1);
 		correlator_tick(w.c, w.now, false);
 	}
-	assert_int_equal(failures_of(1001), 0);
+	assert_int_equal(failures_of(64001), 0);
 	assert_int_equal(HASH_COUNT(w.c->failures), failures_of(1002));
 }
 
