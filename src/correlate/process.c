@@ -270,9 +270,3 @@ process_gone(struct correlator *c, struct process *p, uint64_t gone_ns)
 	p->gone_ns = gone_ns;
 	wal_process(c, p, NEWS_ALL);
 }
-
-owner_t
-process_owner(const struct process *p)
-{
-	return owner_of(p->has_context ? user_behind(p->context.uid, p->context.user_uid) : UINT32_MAX);
-}

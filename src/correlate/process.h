@@ -11,6 +11,7 @@
 #include "correlate/state.h"
 #include "correlate/title.h"
 #include "model/event.h"
+#include "model/user.h"
 
 #define PROCESSES_MAX 65536		/* at once, or twice as many as the kernel side follows if that is more */
 #define GONE_MAX 8192			/* ended processes that are kept for children that never exec */
@@ -122,7 +123,12 @@ void process_over(struct correlator *c, struct process *p);
 void process_gone(struct correlator *c, struct process *p, uint64_t gone_ns);
 
 /* Returns whose share p's program uses. */
-owner_t process_owner(const struct process *p);
+static inline owner_t
+process_owner(const struct process *p)
+{
+	return owner_of(p->has_context ? user_behind(p->context.uid, p->context.user_uid) : UINT32_MAX);
+}
+
 /* Fills *ret with the user and the run of p's program. */
 void process_belongings(const struct process *p, struct belongings *ret);
 
