@@ -308,6 +308,7 @@ class Shares(AgentTest):
                 self.addCleanup(p.kill)
             a.wait(lambda: self.removed(a, "lake_over_share") > 4 << 20, timeout=120, what="files that are removed")
             self.assertEqual(0, self.runs(MODEST, f"beside {part}", 20, 100).wait())
+            time.sleep(0.5)  # in which each flood has programs that begin after these
             for p in flood:
                 p.kill()
                 p.wait()
