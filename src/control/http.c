@@ -4,9 +4,10 @@
  *
  *	reading ──end of the head──► answering ──all written──► closed
  *
- * A head that does not come at once is looked for every 100 ms: bytes that drip in do not wake the loop. Of a request
- * only its first line counts: headers and a body are read over. So a parser of HTTP is not needed, and each step has a
- * cost that is known.
+ * A head that does not come at once is looked for every 100 ms: bytes that drip in do not wake the loop, and until the
+ * head is whole they stay in the kernel, so that its window closes and a flood of them waits with the sender. Of a
+ * request only its first line counts: headers and a body are read over. So a parser of HTTP is not needed, and each
+ * step has a cost that is known.
  */
 #include "control/http.h"
 
@@ -259,7 +260,7 @@ static void
 read_some(struct connection *c)
 {
 	struct http *h = c->http;
-	ssize_t n = recv(c->fd, c->request.data + c->request.len, REQUEST_MAX - c->request.len, MSG_DONTWAIT);
+	ssize_t n = recv(c->fd, c->request.data, REQUEST_MAX, MSG_DONTWAIT | MSG_PEEK);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
 		if (!c->is_partial)
@@ -270,9 +271,13 @@ read_some(struct connection *c)
 		connection_free(c);
 		return;
 	}
-	c->request.len += (size_t)n;
+	if (c->is_partial && (size_t)n == c->request.len)	/* no more than the last time */
+		return;
+	c->request.len = (size_t)n;
 	c->request.data[c->request.len] = '\0';
 	if (http_request_is_whole((const char *)c->request.data, c->request.len)) {
+		n = recv(c->fd, c->request.data, REQUEST_MAX, MSG_DONTWAIT);
+		c->request.data[n > 0 ? n : 0] = '\0';
 		begin_answer(c);
 	} else if (++c->steps >= STEPS_MAX || c->request.len >= REQUEST_MAX) {
 		h->stats.malformed++;

@@ -19,7 +19,7 @@
 #define UNIX "unix:"
 
 /* Bytes that a connection holds until they are read, with what the kernel has beside each piece: to read frees them. */
-#define REQUEST_BUFFER 8192
+#define REQUEST_BUFFER 16384
 
 bool
 listen_is_unix(const char *address)

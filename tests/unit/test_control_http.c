@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,7 +230,7 @@ a_request_that_drips_is_cut_off(void **state)
 	close(fd);
 }
 
-/* A client that sends it byte by byte does not wake the loop for each of them: looks are 50 ms apart. */
+/* A client that sends it byte by byte does not wake the loop for each of them: looks are 100 ms apart. */
 static void
 a_request_in_too_many_pieces_is_cut_off(void **state)
 {
@@ -244,6 +245,7 @@ a_request_in_too_many_pieces_is_cut_off(void **state)
 	timers.over_at_once = SIZE_MAX;
 	timers.now_us = begin_us;
 	fd = client();
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)), 0);
 	do {
 		assert_in_range(sent, 0, 100);
 		assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
