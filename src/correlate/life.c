@@ -379,8 +379,9 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 		process_set_context(c, p, &s->context);
 	if (!s->has_execed && p->text == NULL)
 		forked_text(c, p);	/* while its parent is still known */
+	/* What was read while it exec'd may have the index of another program, which its START would not be of. */
 	if (!s->has_execed && p->is_forked && !p->is_announced && !p->is_excluded &&
-	    s->time_ns - s->self.start_ns >= FORKED_ANNOUNCED_NS) {
+	    p->self.index == s->self.index && s->time_ns - s->self.start_ns >= FORKED_ANNOUNCED_NS) {
 		program_begin(c, p, s->time_ns);
 	}
 	if (!p->is_announced || p->self.index != s->self.index)
