@@ -542,6 +542,15 @@ failure_attach(struct correlator *c, struct failure *f, const struct program_key
 }
 
 void
+failures_disown(struct correlator *c, struct process *p)
+{
+	if (p->failures == NULL)
+		return;
+	failure_unref(c, p->failures->own);
+	p->failures->own = NULL;
+}
+
+void
 failures_forget(struct correlator *c, struct process *p)
 {
 	struct failures *x = p->failures;

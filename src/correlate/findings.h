@@ -136,6 +136,8 @@ struct failure *failure_get(struct correlator *c, const struct program_key *prog
 int failure_set_of(struct correlator *c, struct failure *f, struct failure *of);
 /* Gives a replayed failure to its process and parent. by: the program that may pass it on; pid 0: none. */
 void failure_attach(struct correlator *c, struct failure *f, const struct program_key *by);
+/* Takes p's own failure from it: by its last entry, p's program has not failed. */
+void failures_disown(struct correlator *c, struct process *p);
 /* Calls failures_begin() if p's program has begun. */
 void failures_known_begin(struct correlator *c, const struct process *p);
 /* Records that a child of p ended at end_ns, after a failed one. */

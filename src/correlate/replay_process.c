@@ -134,6 +134,8 @@ keep_failures(struct correlator *c, struct process *p, struct process_entry *t)
 {
 	if (p->self.index != t->p.self.index || (t->p.is_over && !t->p.has_failed))
 		failures_exec(c, p);
+	if (p->self.index != t->p.self.index || !t->p.is_over || !t->p.has_failed)
+		failures_disown(c, p);
 	t->p.failures = p->failures;
 	if (p->child_begin_ns > t->p.child_begin_ns)
 		t->p.child_begin_ns = p->child_begin_ns;	/* from entries of its children */
