@@ -524,20 +524,41 @@ failures_child_ended(struct process *p, uint64_t end_ns)
 		p->failures->last_end_ns = end_ns;
 }
 
+/* Gives p its own failure, if its last program is the one that failed. */
+static void
+take_own(struct correlator *c, struct process *p, struct failure *f)
+{
+	if (!p->is_over || !p->has_failed || p->self.index != f->program.index || !failures_make(p))
+		return;
+	if (p->failures->own == NULL)
+		p->failures->own = failure_ref(f);
+	for (unsigned i = p->failures->n_below; i-- > 0;) {
+		if (p->failures->below[i]->end_ns > f->end_ns)
+			drop(c, p->failures, i);
+	}
+}
+
+/* Takes f from the program that might have passed it on. */
+static void
+withdraw(struct correlator *c, struct failure *f)
+{
+	struct process *p = f->parent.pid != 0 ? process_of(c, &f->parent) : NULL;
+
+	for (unsigned i = p != NULL && p->failures != NULL ? p->failures->n_below : 0; i-- > 0;) {
+		if (p->failures->below[i] == f)
+			drop(c, p->failures, i);
+	}
+}
+
 void
 failure_attach(struct correlator *c, struct failure *f, const struct program_key *by)
 {
 	struct process *p = process_of(c, &f->program), *parent = process_of(c, by);
 
-	if (p != NULL && p->is_over && p->has_failed && p->self.index == f->program.index && failures_make(p) &&
-	    p->failures->own == NULL) {
-		p->failures->own = failure_ref(f);
-		for (unsigned i = p->failures->n_below; i-- > 0;) {
-			if (p->failures->below[i]->end_ns > f->end_ns)
-				drop(c, p->failures, i);
-		}
-	}
-	if (f->parent.pid == 0 && parent != NULL && parent != p && parent->self.index == by->index)
+	if (p != NULL)
+		take_own(c, p, f);
+	withdraw(c, f);		/* an earlier entry may have had another end, or parent */
+	if (parent != NULL && parent != p && parent->self.index == by->index)
 		offer(c, parent, f);
 }
 
