@@ -76,6 +76,29 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	assert_false(n->id.forked);
 }
 
+/* A pass may read the index of a later program while an exec is being noted, and the flags from before it. */
+static void
+a_child_is_not_begun_by_a_snapshot_of_another_program(void **state)
+{
+	struct being sh = child(NULL, "sh"), b = forks(&w, &sh);
+	struct state_event s;
+	uint64_t before = totals(&w).programs;
+
+	(void)state;
+	tells(&w, &b, STATE_LIVE, 0);
+	works(&w, &b, 1100);
+	s = state_of(&w, &b, STATE_LIVE, 0);
+	s.self.index = 1;
+	correlator_state(w.c, &s);
+	assert_int_equal(totals(&w).programs, before);
+	tells(&w, &b, STATE_LIVE, 0);
+	assert_int_equal(totals(&w).programs, before + 1);
+	assert_non_null(record_of(&w, &b, 0, PHASE_START));
+	exits(&w, &b, 0);
+	assert_non_null(record_of(&w, &b, 0, PHASE_END));
+	assert_int_equal(totals(&w).lost_ends, 0);
+}
+
 /* It has been through setuid(2) or unshare(2) since its parent forked it. */
 static void
 a_child_that_never_execs_begins_as_what_it_is(void **state)
@@ -532,6 +555,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_program_whose_exec_was_lost_comes_of_the_one_before),
+		T(a_child_is_not_begun_by_a_snapshot_of_another_program),
 		T(a_child_that_never_execs_begins_as_what_it_is),
 		T(a_program_ends_as_whose_it_began),
 		T(a_program_without_a_name_has_none),
