@@ -4,7 +4,6 @@
  */
 #include "control/status.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -129,8 +128,7 @@ status_problems(const struct agent_status *s,
 		    error);
 		cb(STATUS_ERROR, text, arg);
 	}
-	/* At the floor no write was tried: the disk itself has no error. */
-	if (s->spool.disk_error != 0 && !(s->spool.disk_error == -ENOSPC && s->spool.is_at_floor)) {
+	if (s->spool.disk_error != 0) {
 		snprintf(text, sizeof(text),
 		    "writes to the spool's disk fail: %s (%s); %s are held in memory and would be lost with the agent",
 		    disk_error_text(s->spool.disk_error), s->spool.dir != NULL ? s->spool.dir : "?",
@@ -138,23 +136,16 @@ status_problems(const struct agent_status *s,
 		cb(STATUS_ERROR, text, arg);
 	}
 	if (s->spool.is_at_floor) {
-		char held[128] = "";
-
-		if (s->spool.memory_bytes > 0)
-			snprintf(held, sizeof(held), ". %s are held in memory and would be lost with the agent",
-			    format_bytes(s->spool.memory_bytes, a, sizeof(a)));
-		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps "
-		    "%s: the spool does not grow, and its oldest records give way if they are not delivered; free some room "
-		    "there, or lower disk_free_min%s", s->spool.dir != NULL ? s->spool.dir : "?",
-		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)),
-		    held);
+		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps %s: the "
+		    "spool does not grow, and its oldest records give way if they are not delivered; free some room there, or "
+		    "lower disk_free_min", s->spool.dir != NULL ? s->spool.dir : "?",
+		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)));
 		cb(STATUS_ERROR, text, arg);
 	}
 	n = sum(s->dropped, s->n_dropped);
 	if (n > 0) {
-		snprintf(text, sizeof(text), "%s were dropped by the spool, which holds %s at most%s",
-		    some_records(n, a, sizeof(a)), format_bytes(s->spool.max_bytes, b, sizeof(b)),
-		    s->spool.is_at_floor ? ", and less now, because of disk_free_min" : "");
+		snprintf(text, sizeof(text), "%s were dropped by the spool, which holds %s at most",
+		    some_records(n, a, sizeof(a)), format_bytes(s->spool.max_bytes, b, sizeof(b)));
 		cb(STATUS_ERROR, text, arg);
 	}
 	n = 0;
