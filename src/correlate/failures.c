@@ -138,10 +138,9 @@ int
 failure_set_of(struct correlator *c, struct failure *f, struct failure *of)
 {
 	struct failure *old = f->of;
-	unsigned n = 0;
 
 	for (const struct failure *g = of; g != NULL; g = g->of) {
-		if (g == f || ++n > LINKS_MAX)
+		if (g == f)
 			return -EBADMSG;
 	}
 	f->of = failure_ref(of);
@@ -618,10 +617,15 @@ own_all(struct correlator *c)
 void
 failures_replayed(struct correlator *c)
 {
+	struct failure *f;
 	struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->next)
+	for (p = c->processes; p != NULL; p = p->next) {
 		failures_known_begin(c, p);
+		f = failure_find(c, &p->self);
+		if (f != NULL && f->refs > 0)
+			take_own(c, p, f);	/* its entry was before that of p */
+	}
 	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->failures != NULL)
 			prune(c, p);

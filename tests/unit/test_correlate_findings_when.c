@@ -361,6 +361,35 @@ failures_of_one_user_leave_room_for_those_of_another(void **state)
 	assert_int_equal(HASH_COUNT(w.c->failures), failures_of(1002));
 }
 
+/* Programs that end from the innermost outwards, and are reported the other way: each link is added below the last. */
+static void
+a_chain_of_any_length_is_restored(void **state)
+{
+	enum { DEPTH = 100 };
+	struct being driver, shells[DEPTH];
+	const struct failure *f;
+	struct state_event s;
+	unsigned links = 0;
+
+	(void)state;
+	open_host();
+	driver = child(NULL, "snakemake -c2");
+	shells[0] = child(&driver, JOB);
+	for (int i = 1; i < DEPTH; i++)
+		shells[i] = child(&shells[i - 1], "sh -c exit_7");
+	for (int i = 0; i < DEPTH; i++) {
+		works(&w, &shells[i], 1);
+		s = state_of(&w, &shells[i], STATE_EXIT, 7 << 8);
+		s.end_ns -= (uint64_t)i * 2 * MS;
+		correlator_state(w.c, &s);
+	}
+	correlator_checkpoint(w.c);
+	dies();
+	for (f = failure_find(w.c, &shells[0].key); f != NULL && f->of != NULL; f = f->of)
+		links++;
+	assert_int_equal(links, DEPTH - 1);
+}
+
 /* An agent that is killed after each step records the same findings, once. */
 static void
 restarts_record_nothing_twice(void **state)
@@ -416,6 +445,7 @@ main(void)
 		T(programs_of_no_run_are_recorded_for_oom_alone),
 		T(oom_kills_of_one_user_leave_room_for_those_of_another),
 		T(failures_of_one_user_leave_room_for_those_of_another),
+		T(a_chain_of_any_length_is_restored),
 		T(restarts_record_nothing_twice),
 	};
 
