@@ -112,7 +112,8 @@ replay_run(struct correlator *c, struct wal_reader *r)
 	int error;
 
 	if (wal_reader_done(r) < 0 || read.id[0] == '\0' ||
-	    (c->whole != NULL) != ((flags & WAL_BIT(RUN_IS_WHOLE)) != 0))
+	    (c->whole != NULL) != ((flags & WAL_BIT(RUN_IS_WHOLE)) != 0) ||
+	    (c->whole != NULL && strcmp(read.id, c->whole->id) != 0))
 		return -EBADMSG;
 	run = run_get(c, read.id, 0);
 	if (run == NULL)

@@ -85,6 +85,21 @@ put32(uint8_t *to, uint32_t v)
 	memcpy(to, &v, sizeof(v));
 }
 
+/*
+ * Leaves room for more records behind a number of one: 2^58, the limit, is reached by no spool, and a file that claims to
+ * be at it cannot be continued.
+ */
+static void
+leave_room(uint8_t *number)
+{
+	uint64_t v;
+
+	memcpy(&v, number, sizeof(v));
+	if (v <= SPOOL_NUMBER_MAX && v > SPOOL_NUMBER_MAX / 2)
+		v -= SPOOL_NUMBER_MAX / 2;
+	memcpy(number, &v, sizeof(v));
+}
+
 /* Writes magics and checksums into heads and entries, as far as their lengths lead. */
 static void
 put_right(uint8_t *data, size_t size, int queue)
@@ -98,6 +113,7 @@ put_right(uint8_t *data, size_t size, int queue)
 	data[6] = (uint8_t)queue;
 	data[7] = 0;
 	memcpy(data + 8, "\1\0\0\0\0\0\0\0", 8);
+	leave_room(data + 16);
 	put32(data + 32, head);
 	put32(data + 36, 2);
 	snprintf((char *)data + 40, 32, "sluice.program");
@@ -115,6 +131,7 @@ put_right(uint8_t *data, size_t size, int queue)
 		batch[23] = 0;
 		memcpy(batch + 24, "\1\0\0\0\0\0\0\0", 8);
 		memcpy(batch + 32, &offset, 8);
+		leave_room(batch + 40);
 		put32(batch + 4, crc32c(0, batch + 8, spool_batch_head_size(2) - 8));
 		while (end - entry >= SPOOL_ENTRY_HEAD) {
 			size_t len = spool_entry_peek(data + entry, 2);
@@ -253,6 +270,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (size_t at = 0; (data[0] & 2) && at + 4096 <= size - 1 && at < 8192; at += 4096) {
 			memcpy(copy + at, "SLST", 4);
 			put32(copy + at + 16, 1);
+			for (size_t number = 64; number < 128; number += 8)	/* of the queues */
+				leave_room(copy + at + number);
+			for (size_t number = 1416; number < 2048 - 7; number += 8)	/* of the topics */
+				leave_room(copy + at + number);
 			put32(copy + at + 4, crc32c(0, copy + at + 8, 4096 - 8));
 		}
 		store("state", copy, size - 1);

@@ -277,6 +277,8 @@ what_can_never_hold_is_reported(void **state)
 	    "f:1:17: cwd: takes no *: end it in / to mean all below, or use cwd_matches\n");
 	rules_wrong("exclude: [{comm: 0123456789abcdef}]\n",
 	    "f:1:18: comm: the kernel keeps 15 bytes of a name: write '0123456789abcde'\n");
+	rules_wrong("exclude: [{comm: \"a\\nb\\tc0123456789abcdef\"}]\n",
+	    "f:1:18: comm: the kernel keeps 15 bytes of a name: write 'a\\nb\\tc0123456789'\n");
 }
 
 static void
