@@ -1,10 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * own: reads /proc/PID/statm, proc(5), and the clocks of processes.
+ * own: reads /proc/PID/statm and stat, proc(5), and the clocks of processes.
  */
 #include "base/own.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -66,4 +65,21 @@ own_child_rss_bytes(pid_t pid)
 	if (!read_pages(path, &resident, &of_files) || resident < of_files)
 		return 0;
 	return (resident - of_files) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+bool
+own_child_is_runnable(pid_t pid)
+{
+	char path[32], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return false;
+	/* The name is one of ours, without parentheses. */
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	fclose(f);
+	return state == 'R';
 }

@@ -5,6 +5,7 @@
 #ifndef SLUICE_BASE_OWN_H
 #define SLUICE_BASE_OWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -14,5 +15,7 @@ uint64_t own_reaped_cpu_ns(void);
 /* Return the CPU time of a child that was not, and its memory without that of files, which others share; 0: unknown. */
 uint64_t own_child_cpu_ns(pid_t pid);
 uint64_t own_child_rss_bytes(pid_t pid);
+/* Returns whether a child runs, or would if it had a CPU; false also if that is unknown. */
+bool own_child_is_runnable(pid_t pid);
 
 #endif

@@ -29,6 +29,7 @@
 enum {
 	WINDOW = 32,		/* requests that are sent before they are answered */
 	FINISH_HANGS_MAX = 32,	/* items that hang during reader_finish(), before the rest is not read */
+	STARVED_MAX = 9,	/* times that the patience begins anew, as the reader gets no CPU */
 	FILES_STUCK_MAX = 2,	/* of READER_STUCK_MAX, so that a file system does not take all */
 };
 
@@ -50,6 +51,7 @@ struct current {
 	bool is_asked;		/* the nursery will send one */
 	struct event *readable;	/* owned, of fd; NULL as fd is -1 */
 	uint64_t since_ns;	/* when the first item was sent, or the last answered, or a reader asked for */
+	unsigned starved;	/* times that it began anew since then */
 };
 
 /* A reader that was killed. */
@@ -164,6 +166,14 @@ stuck_in_files(const struct reader *r)
 
 static void fail_all(struct reader *r);
 
+/* The reader's time begins: it has been asked, or has answered. */
+static void
+begin_patience(struct current *l)
+{
+	l->since_ns = clock_ns(CLOCK_MONOTONIC);
+	l->starved = 0;
+}
+
 /* Asks for a reader, unless there is one or it is asked for. Returns false if there cannot be one. */
 static bool
 ask_for_one(struct current *l)
@@ -179,7 +189,7 @@ ask_for_one(struct current *l)
 	    nursery_ask(r->nursery, l->role) < 0)
 		return false;
 	l->is_asked = true;
-	l->since_ns = clock_ns(CLOCK_MONOTONIC);
+	begin_patience(l);
 	return true;
 }
 
@@ -232,7 +242,7 @@ send_items(struct reader *r)
 		if (l->fd < 0 || send(l->fd, &q, reader_request_len(&q), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 			break;		/* a reader that ended is readable: it is found there */
 		if (r->n_sent++ == 0)
-			l->since_ns = clock_ns(CLOCK_MONOTONIC);
+			begin_patience(l);
 	}
 	set_deadline(r);
 }
@@ -277,11 +287,25 @@ take_answers(struct reader *r)
 				leave(l, NULL);
 			break;
 		}
-		l->since_ns = clock_ns(CLOCK_MONOTONIC);
+		begin_patience(l);
 		finish_first(r, &a, NULL);
 	}
 	explicit_bzero(r->message, sizeof(r->message));	/* arguments before redaction */
 	send_items(r);
+}
+
+/*
+ * Returns whether the reader only waits for a CPU, as beside a user who takes them all; its time begins anew then. No
+ * item makes it compute for that long, so that it is not a way to hold it up.
+ */
+static bool
+is_starved(struct current *l)
+{
+	if (l->starved == STARVED_MAX || !own_child_is_runnable(l->pid))
+		return false;
+	l->starved++;
+	l->since_ns = clock_ns(CLOCK_MONOTONIC);
+	return true;
 }
 
 /* Whether the first item's time is over; what has been answered meanwhile is taken first. */
@@ -293,10 +317,10 @@ look_at_deadline(struct reader *r)
 	take_answers(r);
 	if (r->n == 0 || clock_ns(CLOCK_MONOTONIC) - l->since_ns < patience_of(r))
 		return;
-	if (r->n_sent > 0)
-		give_up_first(r, &r->counts.hung);
-	else
+	if (r->n_sent == 0)
 		fail_all(r);	/* no reader came */
+	else if (!is_starved(l))
+		give_up_first(r, &r->counts.hung);
 	send_items(r);
 }
 

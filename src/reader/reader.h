@@ -30,7 +30,7 @@ enum {
 
 /* Items that were not read. */
 struct reader_counts {
-	uint64_t hung;		/* the reader did not answer */
+	uint64_t hung;		/* the reader did not answer, and did not only wait for a CPU */
 	uint64_t skipped;	/* the user's last one had hung, or as many readers hang as may */
 	uint64_t failed;	/* there was no reader, or it ended */
 	unsigned stuck;		/* readers that hang now */
@@ -58,7 +58,7 @@ bool reader_ask(struct reader *r, enum reader_kind kind, uint32_t pid, uint32_t 
 size_t reader_room(const struct reader *r);
 /*
  * Waits until at most n items are without an answer. It waits for the first that hangs for a second, for each further
- * one half as long: for all of them hardly more than two seconds.
+ * one half as long: for all of them hardly more than two seconds, unless the reader waits for a CPU.
  */
 void reader_finish(struct reader *r, size_t n);
 

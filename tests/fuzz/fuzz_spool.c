@@ -86,8 +86,8 @@ put32(uint8_t *to, uint32_t v)
 }
 
 /*
- * Leaves room for more records behind a number of one: 2^58, the limit, is reached by no spool, and a file that claims to
- * be at it cannot be continued.
+ * Leaves room for more records behind a number of one: 2^58, the limit, is reached by no spool, and a file that claims
+ * to be at it cannot be continued.
  */
 static void
 leave_room(uint8_t *number)

@@ -35,6 +35,7 @@ enum {
 static struct {
 	int n_to_stop;		/* of those that are born next */
 	bool kill_does_nothing;
+	int n_starved;		/* how often those that were stopped seem to wait for a CPU, until they get one */
 	pid_t pid[BORN_MAX];	/* of all that were born */
 	int n;
 } born;
@@ -43,6 +44,7 @@ int __real_nursery_take(struct nursery *n, struct nursling *ret);
 int __wrap_nursery_take(struct nursery *n, struct nursling *ret);
 int __real_kill(pid_t pid, int signo);
 int __wrap_kill(pid_t pid, int signo);
+bool __wrap_own_child_is_runnable(pid_t pid);
 
 int
 __wrap_nursery_take(struct nursery *n, struct nursling *ret)
@@ -62,6 +64,17 @@ int
 __wrap_kill(pid_t pid, int signo)
 {
 	return born.kill_does_nothing ? 0 : __real_kill(pid, signo);
+}
+
+/* A lack of CPUs can hardly be made for so long: the last that was born continues after it. */
+bool
+__wrap_own_child_is_runnable(pid_t pid)
+{
+	if (born.n_starved == 0)
+		return false;
+	if (--born.n_starved == 0)
+		__real_kill(pid, SIGCONT);
+	return true;
 }
 
 static struct event_base *base;
@@ -258,6 +271,40 @@ one_that_hangs_is_replaced_and_its_user_waits(void **state)
 }
 
 static void
+one_that_waits_for_a_cpu_does_not_hang(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+
+	(void)state;
+	born.n_to_stop = 1;
+	born.n_starved = 2;
+	ask(ME);
+	ask(ME);
+	run_until(2);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= 2 * S);
+	assert_true(answered.is_read[0]);
+	assert_true(answered.is_read[1]);
+	assert_int_equal(reader_counts(reader).hung, 0);
+	assert_int_equal(born.n, 1);
+}
+
+static void
+one_waits_for_a_cpu_for_ten_seconds_at_most(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), took;
+
+	(void)state;
+	born.n_to_stop = 1;
+	born.n_starved = 1000;
+	ask(ME);
+	run_until(1);
+	took = clock_ns(CLOCK_MONOTONIC) - begin;
+	assert_true(took >= 10 * S);
+	assert_false(answered.is_read[0]);
+	assert_int_equal(reader_counts(reader).hung, 1);
+}
+
+static void
 a_user_in_whose_item_one_is_stuck_waits_until_it_ends(void **state)
 {
 	(void)state;
@@ -449,6 +496,8 @@ main(void)
 		TEST(one_that_is_gone_is_an_answer),
 		TEST(the_queue_is_bounded),
 		TEST(one_that_hangs_is_replaced_and_its_user_waits),
+		TEST(one_that_waits_for_a_cpu_does_not_hang),
+		TEST(one_waits_for_a_cpu_for_ten_seconds_at_most),
 		TEST(a_user_in_whose_item_one_is_stuck_waits_until_it_ends),
 		TEST(as_many_as_may_are_stuck_and_then_nothing_is_read),
 		TEST(the_wait_for_all_is_bounded),
