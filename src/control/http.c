@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +257,15 @@ begin_answer(struct connection *c)
 		connection_free(c);
 }
 
+/* Returns whether the client sends no more, which a head that is only looked at hides. */
+static bool
+has_hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0;
+}
+
 static void
 read_some(struct connection *c)
 {
@@ -271,8 +281,11 @@ read_some(struct connection *c)
 		connection_free(c);
 		return;
 	}
-	if (c->is_partial && (size_t)n == c->request.len)	/* no more than the last time */
+	if (c->is_partial && (size_t)n == c->request.len) {	/* no more than the last time */
+		if (has_hung_up(c->fd))
+			connection_free(c);
 		return;
+	}
 	c->request.len = (size_t)n;
 	c->request.data[c->request.len] = '\0';
 	if (http_request_is_whole((const char *)c->request.data, c->request.len)) {

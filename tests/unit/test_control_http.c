@@ -230,6 +230,32 @@ a_request_that_drips_is_cut_off(void **state)
 	close(fd);
 }
 
+/* Else connections without a client would take the room of others. */
+static void
+a_client_that_leaves_in_its_head_is_let_go(void **state)
+{
+	int64_t begin_us = 1000000;
+	char c = 'x';
+	int fd;
+
+	(void)state;
+	assert_int_equal(open_at("127.0.0.1:0", 5000), 0);
+	timers.arg = h;
+	timers.over_at_once = SIZE_MAX;
+	timers.now_us = begin_us;
+	fd = client();
+	assert_int_equal(send(fd, "GET", 3, MSG_NOSIGNAL), 3);
+	event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+	assert_int_equal(shutdown(fd, SHUT_WR), 0);
+	for (int looks = 0; recv(fd, &c, 1, MSG_DONTWAIT) != 0; looks++) {
+		assert_in_range(looks, 0, 10);
+		event_base_loop(base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+	}
+	assert_in_range(timers.now_us - begin_us, 0, 1000000);
+	assert_int_equal(stats().slow, 0);
+	close(fd);
+}
+
 /* A client that sends it byte by byte does not wake the loop for each of them: looks are 100 ms apart. */
 static void
 a_request_in_too_many_pieces_is_cut_off(void **state)
@@ -433,6 +459,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_not_there_is_404_and_what_may_not_be_405, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_much_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_request_that_drips_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_client_that_leaves_in_its_head_is_let_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_request_in_too_many_pieces_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_comes_in_pieces_is_answered, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_oldest_of_too_many_gives_way, setup, teardown),
