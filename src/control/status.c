@@ -4,6 +4,7 @@
  */
 #include "control/status.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 /* From this share on the spool is a problem, before it is full. */
 #define SPOOL_FULL_SHARE 0.8
+/* A disk with less room is full, and its error is shown beside its floor. */
+#define DISK_IS_FULL_BELOW (UINT64_C(16) << 20)
 
 bool
 status_probe_is_counted(const struct agent_probe *p)
@@ -104,6 +107,13 @@ some_records(uint64_t n, char *buf, size_t size)
 	return buf;
 }
 
+/* Returns whether the spool has no room because it leaves it to others: at its floor it does not try to write. */
+static bool
+is_kept_free(const struct agent_status *s)
+{
+	return s->spool.disk_error == -ENOSPC && s->spool.is_at_floor && s->spool.free_bytes >= DISK_IS_FULL_BELOW;
+}
+
 void
 status_problems(const struct agent_status *s,
     void (*cb)(enum status_severity severity, const char *sentence, void *arg), void *arg)
@@ -128,7 +138,7 @@ status_problems(const struct agent_status *s,
 		    error);
 		cb(STATUS_ERROR, text, arg);
 	}
-	if (s->spool.disk_error != 0) {
+	if (s->spool.disk_error != 0 && !is_kept_free(s)) {
 		snprintf(text, sizeof(text),
 		    "writes to the spool's disk fail: %s (%s); %s are held in memory and would be lost with the agent",
 		    disk_error_text(s->spool.disk_error), s->spool.dir != NULL ? s->spool.dir : "?",
@@ -136,16 +146,23 @@ status_problems(const struct agent_status *s,
 		cb(STATUS_ERROR, text, arg);
 	}
 	if (s->spool.is_at_floor) {
-		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps %s: the "
-		    "spool does not grow, and its oldest records give way if they are not delivered; free some room there, or "
-		    "lower disk_free_min", s->spool.dir != NULL ? s->spool.dir : "?",
-		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)));
+		char held[128] = "";
+
+		if (is_kept_free(s) && s->spool.memory_bytes > 0)
+			snprintf(held, sizeof(held), ". %s are held in memory and would be lost with the agent",
+			    format_bytes(s->spool.memory_bytes, a, sizeof(a)));
+		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps "
+		    "%s: the spool does not grow, and its oldest records give way if they are not delivered; free some room "
+		    "there, or lower disk_free_min%s", s->spool.dir != NULL ? s->spool.dir : "?",
+		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)),
+		    held);
 		cb(STATUS_ERROR, text, arg);
 	}
 	n = sum(s->dropped, s->n_dropped);
 	if (n > 0) {
-		snprintf(text, sizeof(text), "%s were dropped by the spool, which holds %s at most",
-		    some_records(n, a, sizeof(a)), format_bytes(s->spool.max_bytes, b, sizeof(b)));
+		snprintf(text, sizeof(text), "%s were dropped by the spool, which holds %s at most%s",
+		    some_records(n, a, sizeof(a)), format_bytes(s->spool.max_bytes, b, sizeof(b)),
+		    s->spool.is_at_floor ? ", and less now, because of disk_free_min" : "");
 		cb(STATUS_ERROR, text, arg);
 	}
 	n = 0;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -368,6 +369,25 @@ a_disk_at_its_floor_is_named_with_its_room_and_the_fix(void **state)
 	assert_string_equal(sentences, "disk_floor: the disk of the spool /var/lib/sluice/spool has 812 MiB free, of which "
 	    "disk_free_min keeps 1.0 GiB: the spool does not grow, and its oldest records give way if they are not "
 	    "delivered; free some room there, or lower disk_free_min\n");
+	/* What sluice itself does not write for that is no error of the disk. */
+	s.spool.disk_error = -ENOSPC;
+	s.spool.memory_bytes = 3 << 20;
+	s.dropped[0] = (struct status_count){ .count = 7 };
+	s.n_dropped = 1;
+	sentences[0] = '\0';
+	status_problems(&s, add_sentence, NULL);
+	assert_null(strstr(sentences, "No space left"));
+	assert_non_null(strstr(sentences, "lower disk_free_min. 3.0 MiB are held in memory and would be lost with the agent\n"));
+	assert_non_null(strstr(sentences, ", and less now, because of disk_free_min\n"));
+	/* Where others have filled it, it is. */
+	s.spool.free_bytes = 4096;
+	sentences[0] = '\0';
+	status_problems(&s, add_sentence, NULL);
+	assert_non_null(strstr(sentences, ": No space left on device (/var/lib/sluice/spool); 3.0 MiB are held in memory"));
+	assert_null(strstr(sentences, "lower disk_free_min. 3.0 MiB"));
+	s.spool.free_bytes = 812 << 20;
+	s.spool.disk_error = 0;
+	s.n_dropped = 0;
 	assert_non_null(strstr(text(false), "/var/lib/sluice/lake, 3.0 MiB of 20 GiB, 812 MiB free\n"));
 	assert_non_null(strstr(text(false), "\nold files removed from the lake\n"));
 	assert_non_null(strstr(metrics(), "\nsluice_lake_removed_records_total{reason=\"lake_full\"} 1234\n"));
