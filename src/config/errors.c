@@ -26,6 +26,23 @@ config_errors_done(struct config_errors *e)
 	*e = (struct config_errors){ 0 };
 }
 
+/* Formats a message, of which names of the file may be parts; the caller owns it. NULL: no memory. */
+static char *
+spelt_message(const char *format, va_list args)
+{
+	char *raw, *message = NULL;
+	size_t size;
+
+	if (vasprintf(&raw, format, args) < 0)
+		return NULL;
+	size = SPELL_TEXT_MAX(strlen(raw));
+	message = malloc(size);
+	if (message != NULL)
+		spell_text(raw, message, size);
+	free(raw);
+	return message;
+}
+
 void
 config_error_add(struct config_errors *e, const char *file, unsigned line, unsigned column,
     const char *format, ...)
@@ -38,8 +55,7 @@ config_error_add(struct config_errors *e, const char *file, unsigned line, unsig
 		return;
 	}
 	va_start(args, format);
-	if (vasprintf(&new.message, format, args) < 0)
-		new.message = NULL;
+	new.message = spelt_message(format, args);
 	va_end(args);
 	new.file = strdup(file);
 	more = realloc(e->list, (e->n + 1) * sizeof(*more));

@@ -72,14 +72,9 @@ read_base_name(struct rules_reader *r, const struct yaml_node *n, struct conditi
 static bool
 read_comm(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 {
-	char kept[COMM_LEN_MAX + 1], show[SHOWN_SIZE];
-
-	if (!read_text(r, n, c))
-		return false;
-	if (strlen(c->text) <= COMM_LEN_MAX)
-		return true;
-	snprintf(kept, sizeof(kept), "%s", c->text);
-	return rules_error(r, n, "comm: the kernel keeps %d bytes of a name: write '%s'", COMM_LEN_MAX, shown(kept, show));
+	return read_text(r, n, c) && (strlen(c->text) <= COMM_LEN_MAX ||
+	    rules_error(r, n, "comm: the kernel keeps %d bytes of a name: write '%.*s'", COMM_LEN_MAX,
+	    COMM_LEN_MAX, c->text));
 }
 
 static bool

@@ -215,8 +215,10 @@ open_spool(struct spool_recovery *recovery)
 	struct spool *s;
 	char error[256];
 
-	if (spool_open(&o, &s, recovery, error, sizeof(error)) < 0)
+	if (spool_open(&o, &s, recovery, error, sizeof(error)) < 0) {
+		fprintf(stderr, "%s\n", error);
 		abort();
+	}
 	return s;
 }
 
@@ -228,6 +230,7 @@ check(bool is_held)
 	struct spool_stats stats;
 	struct spool *s = open_spool(&recovery);
 	struct spool *spool = s;
+	int r;
 
 	spool_replay(s, on_wal_entry, NULL);
 	want = recovery.records;
@@ -243,8 +246,11 @@ check(bool is_held)
 	/* Exactly the counted records must be read. */
 	if (stats.acknowledged != want + 1 || stats.records != 0)
 		abort();
-	if (spool_close(s) != 0)
+	r = spool_close(s);
+	if (r != 0) {
+		fprintf(stderr, "closing: %s\n", strerror(-r));
 		abort();
+	}
 	s = open_spool(&recovery);
 	if (!recovery.was_clean || recovery.records != 0 || drain(s, false) != 0)
 		abort();
