@@ -78,7 +78,7 @@ open_slow(void)
 	kit_open(&k);
 	kit_tick(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	assert_int_equal(kit_stats(&k).last_error, 0);
+	KIT_UNTIL(&k, kit_stats(&k).last_error == 0);	/* the thread may have had to wait for a CPU for so long */
 	set_slow(SLOW_MS);
 	while (kit_stats(&k).last_error == 0)
 		kit_batch(&k, TOPIC_PROGRAM, 1);
@@ -126,7 +126,7 @@ all_is_written_and_delivered(void **state)
 	KIT_UNTIL(&k, kit_stats(&k).last_error == 0);
 	assert_int_equal(kit_stats(&k).memory_bytes, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	assert_int_equal(kit_stats(&k).memory_bytes, 0);
+	KIT_UNTIL(&k, kit_stats(&k).memory_bytes == 0);
 	kit_reopen(&k);
 	assert_true(k.recovery.was_clean);
 	assert_int_equal(kit_drain(&k), 1);
