@@ -129,6 +129,13 @@ emit(struct correlator *c, struct draft *d)
 	c->ops.finding(&d->r, c->arg);
 }
 
+static void
+leave_out(struct correlator *c, owner_t owner)
+{
+	c->findings_left_out++;
+	user_refused(c, owner);
+}
+
 /* Counts one more finding of run r, and returns whether the limit allows it. */
 static bool
 is_allowed(struct correlator *c, struct run *r)
@@ -138,7 +145,7 @@ is_allowed(struct correlator *c, struct run *r)
 	if (is_allowed)
 		r->findings++;
 	else
-		c->findings_left_out++;
+		leave_out(c, r->owner);
 	wal_run(c, r);
 	return is_allowed;
 }
@@ -163,7 +170,7 @@ is_allowed_alone(struct correlator *c, const struct process *p, uint64_t now_ns)
 		++*held;
 		c->findings_in_minute++;
 	} else {
-		c->findings_left_out++;
+		leave_out(c, process_owner(p));
 	}
 	return is_allowed;
 }
@@ -290,7 +297,7 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	if (t != NULL) {
 		wal_task(c, t);
 		if (t->oom_kills++ >= FINDINGS_OF_TASK_MAX) {
-			c->findings_left_out++;
+			leave_out(c, process_owner(p));
 			return;
 		}
 	}

@@ -109,7 +109,7 @@ divide(struct correlator *c, size_t max)
 	}
 }
 
-/* Fills in max of more titles than that: of each owner those first that are not read in its round. */
+/* Fills in max of more titles than that: of each owner those first that are not read in its round. Counts the rest. */
 static size_t
 share_out(struct correlator *c, struct titled *titled, size_t max)
 {
@@ -124,15 +124,18 @@ share_out(struct correlator *c, struct titled *titled, size_t max)
 		s->n_again = s->quota > s->n_due ? s->quota - s->n_due : 0;
 		s->quota -= s->n_again;
 	}
-	for (p = c->processes; p != NULL && n < max; p = p->next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		struct title_share *s = share_of(c, p);
 		bool again;
 
 		if (!is_due(c, p))
 			continue;
 		again = is_read(s, p);
-		if ((again ? s->n_again : s->quota) == 0)
+		if ((again ? s->n_again : s->quota) == 0) {
+			c->titles_left_out++;
+			user_cut(c, process_owner(p));
 			continue;
+		}
 		if (again) {
 			s->n_again--;
 		} else {
@@ -160,10 +163,7 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 			titled[n] = titled_of(p);
 		n++;
 	}
-	if (n <= max)
-		return n;
-	c->titles_left_out += n - max;
-	return max > 0 ? share_out(c, titled, max) : 0;
+	return n <= max ? n : share_out(c, titled, max);
 }
 
 void

@@ -265,7 +265,7 @@ struct agent_loss {
 /* What was lost of a user's programs: in the kernel since its maps were made, else since the agent began. */
 struct user_loss {
 	uint64_t uid;
-	uint64_t refused;		/* programs, runs, tasks and facts for which there was no room */
+	uint64_t refused;		/* programs, runs, tasks, facts and findings for which there was no room */
 	uint64_t lost;			/* events and records for which there was no room */
 	uint64_t cut;			/* texts that were cut or not read, and those over which the rules gave up */
 };

@@ -185,10 +185,12 @@ an_oom_kill_is_recorded_at_once(void **state)
 static void
 there_is_a_limit_to_a_runs_findings(void **state)
 {
+	struct user_loss losses[USER_LOSSES];
 	struct being driver, job;
 	char command[128];
 
 	(void)state;
+	open_host();
 	driver = child(NULL, "snakemake -c2");
 	for (int i = 0; i < FINDINGS_OF_RUN_MAX + 7; i++) {
 		snprintf(command, sizeof(command), "sh -c python_-m_snakemake_--target-jobs_'align:sample=%d'", i);
@@ -198,6 +200,8 @@ there_is_a_limit_to_a_runs_findings(void **state)
 	settles();
 	assert_int_equal(findings(), FINDINGS_OF_RUN_MAX);
 	assert_int_equal(totals(&w).findings_left_out, 7);
+	assert_int_equal(correlator_user_losses(w.c, losses, 0), 1);
+	assert_int_equal(losses[0].refused, 7);
 	assert_true(HASH_COUNT(w.c->failures) < FINDINGS_OF_RUN_MAX + 100);
 }
 
@@ -276,6 +280,7 @@ reports_oom_kills(uint32_t uid, size_t n)
 static void
 oom_kills_of_one_user_leave_room_for_those_of_another(void **state)
 {
+	struct user_loss losses[USER_LOSSES];
 	struct being late;
 
 	(void)state;
@@ -287,6 +292,9 @@ oom_kills_of_one_user_leave_room_for_those_of_another(void **state)
 	assert_int_equal(reports_oom_kills(1002, 70), FINDINGS_OF_NONE_MAX / 4);
 	assert_int_equal(reports_oom_kills(1003, 1), 1);
 	assert_int_equal(totals(&w).findings_left_out, 40 + 55);
+	assert_int_equal(correlator_user_losses(w.c, losses, 0), 2);
+	assert_true(losses[0].uid == 1002 && losses[0].refused == 55);
+	assert_true(losses[1].uid == 64001 && losses[1].refused == 40);
 	/* The end of a minute before, reported now, begins no other. */
 	w.now -= 30 * SECOND;
 	is_killed(&late, SIGKILL, true);

@@ -292,6 +292,7 @@ no_user_keeps_the_titles_of_another_from_being_read(void **state)
 	static struct being flood[FLOOD], others[OTHERS], one;
 	static const struct being *all[FLOOD + OTHERS + 1];
 	static unsigned times[FLOOD];
+	struct user_loss losses[USER_LOSSES];
 	struct titled titled[ROOM];
 
 	(void)state;
@@ -322,6 +323,10 @@ no_user_keeps_the_titles_of_another_from_being_read(void **state)
 	/* Its own take turns: 252 in a second are two rounds and 16 more. */
 	for (size_t k = 0; k < FLOOD; k++)
 		assert_int_equal(times[k], k < SECONDS * (ROOM - OTHERS - 1) - 2 * FLOOD ? 3 : 2);
+	/* Only titles of the flood were left out. */
+	assert_int_equal(correlator_user_losses(w.c, losses, 0), 1);
+	assert_int_equal(losses[0].uid, 1001);
+	assert_int_equal(losses[0].cut, SECONDS * (FLOOD + OTHERS + 1 - ROOM));
 	/* Without room, all are left out; with room for fewer than there are users, these take turns. */
 	assert_int_equal(correlator_titled(w.c, titled, 0), 0);
 	assert_int_equal(totals(&w).titles_left_out, (SECONDS + 1) * (FLOOD + OTHERS + 1) - SECONDS * ROOM);
