@@ -193,8 +193,8 @@ put_lost_by_user(struct writer *w, const struct agent_status *s)
 
 	if (s->n_lost_by_user > 0)
 		family(w, "sluice_user_lost_total", "counter", "What was lost of those users of whom most was lost, by user and "
-		    "reason: refused programs, runs, tasks and facts, lost events and records, what was cut, not read or not "
-		    "judged.");
+		    "reason: refused programs, runs, tasks, facts and findings, lost events and records, what was cut, not read "
+		    "or not judged.");
 	for (size_t i = 0; i < s->n_lost_by_user; i++) {
 		const struct user_loss *l = &s->lost_by_user[i];
 
