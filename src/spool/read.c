@@ -120,7 +120,7 @@ may_have_one(const struct spool_queue_state *q, const struct spool_topic_state *
 		all += h->counts[i];
 		wanted += is_read_by(q, of, seg->topics[i]) ? h->counts[i] : 0;
 	}
-	return wanted > 0 || all != h->records;
+	return wanted > 0 || all != h->records || seg->has_wrong_counts;
 }
 
 /* Returns whether to hand out the record at the cursor; if not, it has to be passed over. */

@@ -308,6 +308,8 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		}
 		spool_walk_on(w, &e);
 	}
+	for (unsigned i = 0; i < w->seg->n_topics; i++)
+		w->seg->has_wrong_counts = w->seg->has_wrong_counts || h->counts[i] != good[i];
 	if (r == -EBADMSG)
 		recovery->corrupt_bytes += w->batch_end - w->at;
 	if (r == -EBADMSG || is_damaged) {

@@ -66,6 +66,7 @@ struct spool_segment {
 	bool		 is_dirty;		/* written since the last sync was requested */
 	bool		 is_syncing;
 	bool		 has_sync_failed;	/* its contents may never reach the disk; permanent */
+	bool		 has_wrong_counts;	/* a head counts other records of a topic than its batch has */
 	uint64_t	 syncing_to;		/* size when the sync was requested */
 	uint64_t	 synced_to;
 	bool		 is_sealed;		/* nothing is appended any more */
