@@ -31,9 +31,10 @@
 
 #define NAME "state"
 #define IS_CLEAN 1u		/* of a slot */
-/* Of an unclean one; an earlier version has neither. */
+/* Of an unclean one; an earlier version has none. */
 #define IS_NEEDED 2u		/* batches in memory had next seqs that no segment had */
 #define IS_LACKING 4u		/* the owner knows that batches are missing, and has not finished telling of it */
+#define IS_EARLIER 8u		/* those batches were of an earlier boot */
 #define MAGIC "SLST"
 
 enum {
@@ -131,7 +132,7 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 	le_put64(slot + 8, s->generation);
 	le_put32(slot + 16, VERSION);
 	le_put32(slot + 20, is_clean ? IS_CLEAN : (s->is_state_needed ? IS_NEEDED : 0) |
-	    (s->is_lacking ? IS_LACKING : 0));
+	    (s->is_lacking ? IS_LACKING : 0) | (s->is_state_earlier ? IS_EARLIER : 0));
 	memcpy(slot + 24, s->boot_id, sizeof(s->boot_id));
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		struct spool_queue_state *q = &s->queues[queue];
@@ -356,6 +357,7 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 	ret->is_clean = le_get32(slot + 20) == IS_CLEAN;
 	ret->is_needed = le_get32(slot + 20) & IS_NEEDED;
 	ret->is_lacking = le_get32(slot + 20) & IS_LACKING;
+	ret->is_earlier = le_get32(slot + 20) & IS_EARLIER;
 	memcpy(ret->boot_id, slot + 24, sizeof(ret->boot_id) - 1);
 	s->generation = le_get64(slot + 8);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {

@@ -590,7 +590,8 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	}
 	/* After a reboot, nothing is continued anyway. No batch of an older version has topics that this one added. */
 	s->is_lacking = marks.is_lacking && !s->was_rebooted;
-	for (int t = 0; t < TOPIC_COUNT && marks.is_needed && !s->was_rebooted; t++)
+	s->is_state_earlier = marks.is_needed && (marks.is_earlier || s->was_rebooted);
+	for (int t = 0; t < TOPIC_COUNT && marks.is_needed && !s->is_state_earlier; t++)
 		s->is_lacking = s->is_lacking || (s->is_found[t] && marks.next_seq[t] > s->found_seq[t]);
 	recovery->records = spool_all_waiting(s);
 	if (r == 0)

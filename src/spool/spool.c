@@ -362,7 +362,7 @@ commit_disk(struct spool *s, enum spool_queue queue, const struct ring_offset *r
 		spool_queue_append(s, seg);
 	count_batch(s, seg, at);
 	if (queue == SPOOL_MAIN)
-		s->is_state_needed = false;
+		s->is_state_needed = s->is_state_earlier = false;
 	return 0;
 }
 
@@ -394,6 +394,7 @@ commit_memory(struct spool *s, enum spool_queue queue, const struct ring_offset 
 		spool_queue_append(s, seg);
 	count_batch(s, seg, seg->size - q->batch.len);
 	s->is_state_moved = s->is_state_needed = true;
+	s->is_state_earlier = false;
 	return true;
 }
 

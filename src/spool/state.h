@@ -235,6 +235,7 @@ struct spool {
 	bool		 is_state_moved;
 	bool		 is_state_syncing;	/* the current round syncs the file, which is not written then */
 	bool		 is_state_needed;	/* it alone may have the next seqs of a batch that was in memory */
+	bool		 is_state_earlier;	/* that batch was in memory in an earlier boot */
 	bool		 is_state_kept;		/* it alone has next seqs of topics that this version does not know */
 	bool		 is_round_enough;	/* the current round syncs a main batch with all next seqs, too */
 	uint64_t	 generation_syncing;	/* of the slot that the current round syncs */
@@ -474,6 +475,7 @@ struct spool_marks {
 	bool is_there;
 	bool is_clean;
 	bool is_needed;			/* batches were in memory only */
+	bool is_earlier;		/* that was in a boot before that of boot_id */
 	bool is_lacking;		/* an owner before that one had batches in memory only */
 	char boot_id[37];
 	uint64_t next_seq[TOPIC_COUNT];

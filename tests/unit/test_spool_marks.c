@@ -430,6 +430,36 @@ the_slot_with_the_seqs_of_batches_in_memory_is_kept_until_the_other_one_is_synce
 	assert_int_equal(k.seq[TOPIC_PROGRAM], 3 * 8 + 1);
 }
 
+static void
+open_only(struct kit *at)
+{
+	kit_expect(!spool_lacks_batches(at->spool), "after a reboot nothing is missed");
+}
+
+/* Nothing is continued then, by the first owner or by one after it: what is missing was of the boot before. */
+static void
+after_a_reboot_it_is_missed_by_none(void **state)
+{
+	struct kit_file f;
+
+	(void)state;
+	kit_close(&k);
+	then = NOTHING;
+	kit_crash(&k, commit_usage_in_memory);
+	f = load_state();
+	for (uint8_t *slot = f.data; slot < f.data + f.len; slot += SLOT) {
+		slot[24] ^= 1;
+		set_checksum(slot);
+	}
+	store_state(&f);
+	for (int owner = 0; owner < 3; owner++)
+		kit_crash(&k, open_only);	/* each one before its first batch */
+	kit_crash(&k, commit_usage_in_memory);
+	kit_open(&k);
+	assert_true(spool_lacks_batches(k.spool));
+	assert_int_equal(k.seq[TOPIC_USAGE], 2 + 2);
+}
+
 static struct kit_file left;
 
 static void
@@ -499,6 +529,7 @@ main(void)
 		T(only_a_state_of_this_boot_knows_what_was_not_handed_out),
 		T(nor_does_a_clean_state_of_another_boot),
 		T(what_was_in_memory_only_is_missed_after_a_crash),
+		T(after_a_reboot_it_is_missed_by_none),
 		T(the_slot_that_a_killed_owner_left_is_kept_until_a_batch_has_its_seqs),
 		T(the_slot_with_the_seqs_of_batches_in_memory_is_kept_until_the_other_one_is_synced),
 	};
