@@ -12,6 +12,14 @@ import threading
 from systems import machine
 
 MOST = 1000  # that one gate lets through
+# Who reads a line that was meant for another, who came before, puts it back.
+SCRIPT = """\
+echo $$ >>{at}.pids
+read line <{at}.fifo || return 1
+until [ -e {at}.open ] || [ -e {at}.let.$$ ]; do
+	[ -p {at}.fifo ] && echo >{at}.fifo && read line <{at}.fifo || return 1
+done
+"""
 
 
 class Gate:
@@ -24,7 +32,7 @@ class Gate:
         self._pids = self.path + ".pids"
         os.mkfifo(self._fifo)
         with open(self._pids, "w"), open(self.path, "w") as f:
-            f.write(f"echo $$ >>{shlex.quote(self._pids)}\nread line <{shlex.quote(self._fifo)}\n")
+            f.write(SCRIPT.format(at=shlex.quote(self.path)))
         for path in (self._fifo, self._pids):
             os.chmod(path, 0o666)
         # Both ends: no step waits for a writer, and lines stay until they are read.
@@ -39,9 +47,9 @@ class Gate:
         """Until so many steps of a driver have come."""
         driver.wait_for(lambda: len(self.pids()) >= count, timeout, f"{count} steps at the gate, but {self.pids()}")
 
-    def open(self, count=MOST):
-        """For so many, those who wait first."""
-        os.write(self._fd, b"\n" * count)
+    def open(self):
+        with open(self.path + ".open", "w"):
+            os.write(self._fd, b"\n" * MOST)
 
     @contextlib.contextmanager
     def kept(self, before):
@@ -49,13 +57,16 @@ class Gate:
         is_over = threading.Event()
 
         def keep():
-            gone_on = 0
+            let = []
             while not is_over.wait(0.02):
-                come = len(self.pids())
-                if come > gone_on:
+                come = self.pids()[len(let):]
+                if come:
                     before()
-                    self.open(come - gone_on)
-                    gone_on = come
+                    for pid in come:
+                        with open(f"{self.path}.let.{pid}", "w"):
+                            pass
+                    os.write(self._fd, b"\n" * len(come))
+                    let += come
         keeper = threading.Thread(target=keep)
         keeper.start()
         try:
