@@ -21,8 +21,8 @@
  * however long the registry fails: an id of the epoch before is most likely that of another schema.
  *
  * An unverified id, of the cache, is given out only once the registry has confirmed it. But the agent must continue
- * while the registry is down: after trust_ms without a verdict the id is given out, since a registry that is down is
- * far more often the same one than a new one. Any other refusal (credentials, a wrong path) is no evidence about an id,
+ * while the registry is down: after trust_ms without a verdict, in which the agent itself ran, the id is given out, since
+ * a registry that is down is far more often the same one than a new one. Any other refusal (credentials, a wrong path) is no evidence about an id,
  * as a missing answer.
  */
 #ifndef SLUICE_REGISTRY_IDS_H
@@ -96,7 +96,7 @@ void registry_ids_requested(struct registry_ids *s, const struct registry_entry 
  * *ret_at_us, unless that is earlier.
  */
 bool registry_ids_trust(struct registry_ids *s, int64_t now_us, int64_t *ret_at_us);
-/* The registry answers for schemas: an unverified id waits for its own answer, which is to come soon. */
+/* The registry answers for schemas, or may have: an unverified id waits for its own answer, which is to come soon. */
 void registry_ids_put_off_trust(struct registry_ids *s, int64_t now_us);
 
 /* Stores an id from the registry. Returns whether anything has changed. */

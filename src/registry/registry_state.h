@@ -44,6 +44,8 @@ struct registry {
 	int64_t		 away_until_us;	/* monotonic; no request before */
 	int64_t		 away_since_us;	/* monotonic; the first of these requests ended; with away */
 	int64_t		 last_us;	/* monotonic; of the last answer */
+	int64_t		 wake_us;	/* monotonic; the timer's; 0: it is not set */
+	bool		 is_put_off;	/* trust was put off as the timer was late, and there was no verdict since */
 	bool		 is_save_reported;	/* a failed save of the cache was reported */
 
 	char		 error[REGISTRY_SENTENCE];

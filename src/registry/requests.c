@@ -22,6 +22,7 @@
 
 #define BODY_MAX (1024 * 1024)	/* limit of an answer */
 #define IDLE_US INT64_C(5000000)	/* an idle connection is closed after this */
+#define LATE_US INT64_C(1000000)	/* by which the timer is late if the process did not run */
 
 /* Sets the timer. Negative: libevent has no memory for it. */
 static int
@@ -29,6 +30,7 @@ wake_in(struct registry *r, int64_t wait_us)
 {
 	struct timeval tv = { .tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000 };
 
+	r->wake_us = clock_us(CLOCK_MONOTONIC) + wait_us;
 	return evtimer_add(r->wake, &tv);
 }
 
@@ -126,14 +128,32 @@ ask(struct registry *r, struct registry_entry *e)
 	return 0;
 }
 
+/*
+ * Time in which the process did not run, as one that was stopped, is none in which the registry did not answer: its
+ * answer may only not have been read. Once between two verdicts, so that a host where this is usual continues.
+ */
+static void
+put_off_trust_if_late(struct registry *r, int64_t now_us)
+{
+	bool is_late = r->wake_us != 0 && now_us - r->wake_us >= LATE_US;
+
+	r->wake_us = 0;
+	if (!is_late || r->is_put_off)
+		return;
+	registry_ids_put_off_trust(&r->ids, now_us);
+	r->is_put_off = true;
+}
+
 /* Sends the next request that is due, or sets the timer for it. Ids are trusted meanwhile, too. */
 static void
 step(struct registry *r)
 {
 	int64_t now_us = clock_us(CLOCK_MONOTONIC), at_us, trust_at_us = INT64_MAX;
-	bool is_news = registry_ids_trust(&r->ids, now_us, &trust_at_us);
 	struct registry_entry *e;
+	bool is_news;
 
+	put_off_trust_if_late(r, now_us);
+	is_news = registry_ids_trust(&r->ids, now_us, &trust_at_us);
 	if (r->in_flight != NULL) {
 		if (trust_at_us != INT64_MAX)
 			(void)wake_in(r, trust_at_us - now_us);
@@ -274,8 +294,10 @@ on_answer(const struct http_client_answer *http, void *arg)
 		r->failures++;
 		is_news |= set_error(r, a.sentence);
 	}
-	if (a.verdict == REGISTRY_ID || a.verdict == REGISTRY_REJECTED)
+	if (a.verdict == REGISTRY_ID || a.verdict == REGISTRY_REJECTED) {
 		registry_ids_put_off_trust(&r->ids, now_us);
+		r->is_put_off = false;
+	}
 	switch (a.verdict) {
 	case REGISTRY_ID:
 		is_news |= take_id(r, e, a.id, now_us);

@@ -178,6 +178,35 @@ no_id_is_trusted_while_the_registry_answers_for_others(void **state)
 	timers.now_us = 0;
 }
 
+/* While the agent did not run, the registry may have answered. */
+static void
+no_id_is_trusted_because_the_agent_was_stopped(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	o.cache_file = cache;
+	opens(&o);
+	id_of("a-value", 15);
+	assert_true(wait_for(is_ok));
+	registry_close(r);
+	server.is_silent = true;
+	o.trust_ms = 100;
+	timers.now_us = START_US;
+	opens(&o);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
+	assert_true(wait_for(is_held));
+	timers.now_us += 60 * 1000 * MS;
+	turn_for(150);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
+	/* Where that happens again and again, it is trusted at last. */
+	timers.now_us += 60 * 1000 * MS;
+	assert_true(wait_for(is_trusted));
+	assert_int_equal(id_of("a-value", 15), 7);
+	timers.now_us = 0;
+}
+
 static bool
 has_new_epoch(void)
 {
@@ -748,6 +777,7 @@ main(void)
 		T(an_id_is_asked_for_once),
 		T(a_kept_id_is_trusted_after_a_while_without_a_verdict),
 		T(no_id_is_trusted_while_the_registry_answers_for_others),
+		T(no_id_is_trusted_because_the_agent_was_stopped),
 		T(with_one_id_changed_the_others_wait_until_they_are_verified),
 		T(with_one_id_changed_the_others_are_no_longer_trusted),
 		T(known_ids_are_asked_for_again_in_turn),
