@@ -21,9 +21,9 @@
  * however long the registry fails: an id of the epoch before is most likely that of another schema.
  *
  * An unverified id, of the cache, is given out only once the registry has confirmed it. But the agent must continue
- * while the registry is down: after trust_ms without a verdict, in which the agent itself ran, the id is given out, since
- * a registry that is down is far more often the same one than a new one. Any other refusal (credentials, a wrong path) is no evidence about an id,
- * as a missing answer.
+ * while the registry is down: after trust_ms without a verdict, in which the agent itself ran, the id is given out,
+ * since a registry that is down is far more often the same one than a new one. Any other refusal (credentials, a wrong
+ * path) is no evidence about an id, as a missing answer.
  */
 #ifndef SLUICE_REGISTRY_IDS_H
 #define SLUICE_REGISTRY_IDS_H

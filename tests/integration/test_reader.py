@@ -153,17 +153,30 @@ class Blocked(ReaderTest):
 
     @contextlib.contextmanager
     def blocked(self, meanwhile=lambda: None):
-        """A process of ATTACKER whose arguments block, from 4 to 15 s after the begin. meanwhile: is called at the begin."""
+        """
+        A process of ATTACKER whose arguments block, from 4 to 15 s after the begin; a function that says whether they still do.
+        meanwhile: is called at the begin.
+        """
         with subprocess.Popen([harness.built("blocked_read"), str(ATTACKER)], stdout=subprocess.PIPE) as guard:
             try:
                 meanwhile()
                 self.assertTrue(select.select([guard.stdout], [], [], 14)[0], "it did not come to a block")
                 self.assertEqual(b"blocked", guard.stdout.readline().split()[0])
-                yield
-                self.assertIsNone(guard.poll(), "it ended before the test did: try again on a faster machine")
+                yield lambda: guard.poll() is None
             finally:
                 guard.terminate()  # it aborts the connection
                 guard.wait(20)
+
+    def while_blocked(self, use):
+        """What use(agent) returns, all of which has to come before the end of the block: where other load makes it slow, again."""
+        for n in range(3):
+            a = self.agent(f"blocked-{n}").start()
+            with self.blocked() as holds:
+                result = use(a)
+                if holds():
+                    return result
+            a.kill9()
+        self.fail("each block ended before the test did")
 
     def programs_of_another_user(self, n):
         argv = ["/bin/true", "of-the-victim"]
@@ -178,12 +191,12 @@ class Blocked(ReaderTest):
         self.assert_nothing_lost(topics, [x for x in harness.losses(topics) if x[0] == "reader"])
 
     def test_the_agent_continues_and_counts_it(self):
-        a = self.agent().start()
-        self.titled(VICTIM)
-        with self.blocked():
+        def use(a):
             a.wait(lambda: self.lost(a).get("read_hung"), 5, "a title that was not read")
             self.assert_answers_within(1, a)
-            n = self.programs_of_another_user(3)  # an emulated guest has little time until the end of the block
+            return a, self.programs_of_another_user(3)  # an emulated guest has little time until the end of the block
+        self.titled(VICTIM)
+        a, n = self.while_blocked(use)
         a.settle()
         self.assertEqual(0, a.stop())
         self.assert_whole(a, n)
@@ -204,19 +217,20 @@ class Blocked(ReaderTest):
             if "read_hung" in self.lost(a):
                 break
             self.assertEqual(0, a.stop())
-        self.assertEqual(1, self.lost(a)["read_hung"])
+        # A second of patience each, after pauses of 1, 2 and 4 s: those that fit into a block.
+        self.assertIn(self.lost(a).get("read_hung"), (1, 2, 3))
         n = self.programs_of_another_user(5)
         a.settle()
         self.assertEqual(0, a.stop())
         self.assert_whole(a, n)
 
     def test_the_agent_can_be_killed(self):
-        a = self.agent().start()
-        with self.blocked():
+        def use(a):
             a.wait(lambda: self.lost(a).get("read_hung"), 5, "a title that was not read")
             begin = time.monotonic()
             a.kill9()
             self.assertLess(time.monotonic() - begin, 1 * harness.PATIENCE)
+        self.while_blocked(use)
 
 
 if __name__ == "__main__":
