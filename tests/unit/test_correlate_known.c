@@ -121,6 +121,66 @@ usage_that_may_have_been_sent_is_not_sent_again(void **state)
 	assert_true(record_has_cpu(record_of(&w, &sh, sh.key.index, PHASE_END), 900));
 }
 
+/* A process that a record has been sent of, or whose END was, is not found anew, whatever the pass has of it. */
+static void
+who_is_known_is_not_discovered_again(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	struct state_event s;
+	size_t n;
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = forks(&w, &sh);
+	works(&w, &b, 1100);
+	tells(&w, &b, STATE_LIVE, 0);
+	n = w.n;
+	s = state_of(&w, &sh, STATE_DISCOVERED, 0);
+	correlator_discovered(w.c, &s);
+	s = state_of(&w, &b, STATE_DISCOVERED, 0);
+	correlator_discovered(w.c, &s);
+	assert_int_equal(w.n, n);
+	exits(&w, &b, 0);
+	exits(&w, &sh, 0);
+	assert_false(record_of(&w, &b, b.key.index, PHASE_END)->program.observed_time_us.known);
+	assert_false(record_of(&w, &sh, sh.key.index, PHASE_END)->program.observed_time_us.known);
+}
+
+/* What is settled for one run, and who may tag a program, depends on the run that it is in, and how it came there. */
+static void
+a_program_belongs_to_its_run_alone(void **state)
+{
+	const struct tag tag = { .run_id = "00000000-0000-4000-8000-000000000001", .source = "sluice ctl tag" };
+	struct correlator_options options = world_options();
+	struct being batch, child, other;
+	struct program_key unknown;
+	struct belongings of;
+
+	(void)state;
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	world_begin(&w, &options, true);
+	batch = forks(&w, NULL);
+	execs(&w, &batch, "sh");
+	other = forks(&w, NULL);
+	execs(&w, &other, "sh");
+	assert_true(correlator_belongings(w.c, &other.key, &of));
+	assert_null(of.run_id);
+	assert_false(of.is_by_hand);
+	assert_true(correlator_tag(w.c, batch.key.pid, &tag, w.now) > 0);
+	child = forks(&w, &batch);
+	execs(&w, &child, "true");
+	assert_true(correlator_belongings(w.c, &child.key, &of));
+	assert_string_equal(of.run_id, tag.run_id);
+	assert_true(of.is_by_hand);
+	unknown = child.key;
+	unknown.start_ns += SECOND;
+	assert_true(correlator_is_of_run(w.c, &child.key, tag.run_id));
+	assert_false(correlator_is_of_run(w.c, &child.key, "00000000-0000-4000-8000-000000000002"));
+	assert_false(correlator_is_of_run(w.c, &other.key, tag.run_id));
+	assert_false(correlator_is_of_run(w.c, &unknown, tag.run_id));
+	assert_false(correlator_belongings(w.c, &unknown, &of));
+}
+
 static bool
 has_known_uid(const struct being *b)
 {
@@ -179,6 +239,8 @@ main(void)
 		T(the_live_are_forgotten_as_ends_that_nobody_saw),
 		T(where_nothing_lives_nothing_is_lost),
 		T(usage_that_may_have_been_sent_is_not_sent_again),
+		T(who_is_known_is_not_discovered_again),
+		T(a_program_belongs_to_its_run_alone),
 		T(an_elevated_program_is_so_for_the_next_agent),
 	};
 
