@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spool_aside: a topic that was set aside and the others of its queue are read by turns. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "faults.h"
+#include "one_spool.h"
+
+/* Neither what has waited nor what is new is kept waiting by the other, however much of it there is. */
+static void
+what_was_held_and_what_is_new_come_by_turns(void **state)
+{
+	uint64_t seq[TOPIC_COUNT] = { 0 };
+	enum topic last;
+
+	(void)state;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_HOST, 40);
+	spool_hold(k.spool, TOPIC_HOST);
+	kit_expect_none(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 40);
+	spool_release(k.spool, TOPIC_HOST);
+	last = kit_next(&k).topic;
+	seq[last]++;
+	for (int i = 1; i < 80; i++) {
+		struct spool_record r = kit_next(&k);
+
+		assert_int_equal(r.seq, seq[r.topic]++);
+		assert_int_not_equal(r.topic, last);
+		last = r.topic;
+		spool_ack(k.spool, r.id);
+	}
+	kit_expect_none(&k);
+}
+
+static void
+so_do_several_that_were_held(void **state)
+{
+	static const enum topic held[] = { TOPIC_PROGRAM, TOPIC_TASK, TOPIC_AGENT };
+	unsigned came[TOPIC_COUNT] = { 0 };
+
+	(void)state;
+	kit_open(&k);
+	for (int i = 0; i < 3; i++) {
+		kit_batch(&k, held[i], 20);
+		spool_hold(k.spool, held[i]);
+	}
+	kit_expect_none(&k);
+	kit_batch(&k, TOPIC_RUN, 60);
+	for (int i = 0; i < 3; i++)
+		spool_release(k.spool, held[i]);
+	/* Every second one is new, and of the others each third is of one topic. */
+	for (unsigned i = 0; i < 120; i++) {
+		struct spool_record r = kit_next(&k);
+
+		came[r.topic]++;
+		spool_ack(k.spool, r.id);
+		assert_in_range(2 * came[TOPIC_RUN], i, i + 2);
+		for (int j = 0; j < 3; j++)
+			assert_in_range(6 * came[held[j]] + 6, i, i + 12);
+	}
+	kit_expect_none(&k);
+}
+
+/* Fills the first segment up, until there is a second one, and acknowledges that. */
+static void
+fill_segment(void)
+{
+	while (kit_files(&k, "main-", ".seg", NULL) < 2) {
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+		spool_ack(k.spool, kit_next(&k).id);
+	}
+}
+
+/* Segments that are acknowledged go, wherever a topic that is held has come to. */
+static void
+a_segment_that_is_removed_takes_no_place_of_another_one_along(void **state)
+{
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_HOST, 3);
+	kit_batch(&k, TOPIC_AGENT, 3);
+	spool_hold(k.spool, TOPIC_HOST);
+	spool_hold(k.spool, TOPIC_AGENT);
+	for (int i = 0; i < 200; i++)
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+	spool_checkpoint_begin(k.spool);
+	kit_commit(&k);
+	assert_int_equal(spool_sync_all(k.spool), 0);
+	assert_int_equal(kit_drain(&k), 200);
+	kit_tick(&k);
+	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 2);
+	spool_release(k.spool, TOPIC_HOST);
+	spool_release(k.spool, TOPIC_AGENT);
+	assert_int_equal(kit_drain(&k), 6);
+	assert_int_equal(kit_stats(&k).records, 0);
+}
+
+/* The queue's cursor has no place once the last segment is gone, and the topic's own is in the one before. */
+static void
+a_record_comes_once_whichever_cursor_is_at_its_segment_first(void **state)
+{
+	(void)state;
+	k.options.segment_bytes = 4096;
+	for (int turn = 0; turn < 2; turn++) {
+		kit_open(&k);
+		kit_batch(&k, TOPIC_TASK, 1);
+		(void)kit_next(&k);
+		kit_batch(&k, TOPIC_HOST, 2);
+		spool_hold(k.spool, TOPIC_HOST);
+		fill_segment();
+		spool_remove(k.spool, TAILQ_LAST(&k.spool->queues[SPOOL_MAIN].segments, spool_segments));
+		spool_release(k.spool, TOPIC_HOST);
+		assert_int_equal(kit_drain(&k), 2);
+		if (turn == 1)
+			kit_expect_none(&k);
+		kit_batch(&k, TOPIC_HOST, 2);
+		assert_int_equal(kit_next(&k).seq, 2);
+		spool_rewind_topic(k.spool, TOPIC_TASK);
+		assert_int_equal(kit_next(&k).topic, TOPIC_TASK);
+		assert_int_equal(kit_next(&k).seq, 3);
+		kit_expect_none(&k);
+		kit_check(&k);
+		kit_done(&k);
+		setup(NULL);
+		k.options.segment_bytes = 4096;
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(what_was_held_and_what_is_new_come_by_turns),
+		T(so_do_several_that_were_held),
+		T(a_segment_that_is_removed_takes_no_place_of_another_one_along),
+		T(a_record_comes_once_whichever_cursor_is_at_its_segment_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
