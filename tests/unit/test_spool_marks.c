@@ -255,27 +255,6 @@ topics_are_found_by_their_names(void **state)
 	assert_int_equal(k.seq[TOPIC_TASK], 0);
 }
 
-/* Another version, which has the topic, uses no seq twice, although no segment has one of it. */
-static void
-the_next_seq_of_an_unknown_topic_is_kept(void **state)
-{
-	static const char name[32] = "sluice.old";
-	struct kit_file f;
-
-	(void)state;
-	reopen_with(put_topics, 3);
-	for (int i = 0; i < 3; i++) {
-		kit_batch(&k, TOPIC_PROGRAM, 1);
-		kit_close(&k);
-		f = load_state();
-		assert_int_equal(le_get32(newest(&f) + 128), TOPIC_COUNT + 1);
-		assert_memory_equal(newest(&f) + 136 + TOPIC_COUNT * 40, name, sizeof(name));
-		assert_int_equal(le_get64(newest(&f) + 136 + TOPIC_COUNT * 40 + 32), 1002);
-		free(f.data);
-		kit_open(&k);
-	}
-}
-
 static void
 put_three(struct kit *at)
 {
@@ -525,7 +504,6 @@ main(void)
 		T(a_state_without_its_end_is_half_believed),
 		T(a_clean_slot_beside_a_torn_one_is_none),
 		T(topics_are_found_by_their_names),
-		T(the_next_seq_of_an_unknown_topic_is_kept),
 		T(only_a_state_of_this_boot_knows_what_was_not_handed_out),
 		T(nor_does_a_clean_state_of_another_boot),
 		T(what_was_in_memory_only_is_missed_after_a_crash),

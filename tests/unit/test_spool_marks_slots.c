@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* spool_marks: topics of other versions in a slot, where the slots lie in the file, and who may write them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "faults.h"
+#include "marks_kit.h"
+
+enum {
+	TOPICS_AT = 136,
+	DONE_AT = 1416,
+	OTHERS = 3,
+};
+
+/* Topics that no version has any more before those that this one knows, each with numbers of its own. */
+static void
+put_others(uint8_t *slot, uint64_t n)
+{
+	memmove(slot + TOPICS_AT + n * 40, slot + TOPICS_AT, TOPIC_COUNT * 40);
+	memmove(slot + DONE_AT + n * 8, slot + DONE_AT, TOPIC_COUNT * 8);
+	for (uint64_t i = 0; i < n; i++) {
+		memset(slot + TOPICS_AT + i * 40, 0, 40);
+		snprintf((char *)slot + TOPICS_AT + i * 40, 32, "sluice.old%u", (unsigned)i);
+		le_put64(slot + TOPICS_AT + i * 40 + 32, 1000 + i);
+		le_put64(slot + DONE_AT + i * 8, 50 + i);
+	}
+	le_put32(slot + 128, (uint32_t)(TOPIC_COUNT + n));
+}
+
+/* Another version, which has them, uses no seq twice, although no segment has one of it. */
+static void
+the_next_seqs_of_unknown_topics_are_kept_behind_those_of_all_others(void **state)
+{
+	(void)state;
+	kit_batch(&k, TOPIC_AGENT, 7);
+	reopen_with(put_others, OTHERS);
+	for (int turn = 0; turn < 3; turn++) {
+		const uint8_t *slot;
+		struct kit_file f;
+
+		assert_int_equal(k.seq[TOPIC_AGENT], 7 + turn);
+		kit_batch(&k, TOPIC_AGENT, 1);
+		kit_close(&k);
+		f = load_state();
+		slot = newest(&f);
+		assert_int_equal(le_get32(slot + 128), TOPIC_COUNT + OTHERS);
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			assert_string_equal((const char *)slot + TOPICS_AT + t * 40, topic_name(t));
+		for (unsigned i = 0; i < OTHERS; i++) {
+			const size_t at = TOPIC_COUNT + i;
+			char name[32] = { 0 };
+
+			snprintf(name, sizeof(name), "sluice.old%u", i);
+			assert_memory_equal(slot + TOPICS_AT + at * 40, name, sizeof(name));
+			assert_int_equal(le_get64(slot + TOPICS_AT + at * 40 + 32), 1000 + i);
+			assert_int_equal(le_get64(slot + DONE_AT + at * 8), 50 + i);
+		}
+		free(f.data);
+		kit_open(&k);
+	}
+}
+
+/* So that it can be written on a full disk: a block that is only reserved may still need room for that. */
+static void
+each_block_of_the_state_is_written_when_the_file_is_made(void **state)
+{
+	char path[512];
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	kit_close(&k);
+	assert_int_equal(unlink(path), 0);
+	/* Both slots are filled, and the first one that is more than that is not written. */
+	fault = (struct fault){ .calls = FAULT_REWRITE, .skip = 2, .times = 1, .error = EIO };
+	kit_open(&k);
+	assert_int_equal(fault.hit, FAULT_REWRITE);
+	fault.calls = 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(lseek(fd, 0, SEEK_HOLE), 2 * SLOT);
+	close(fd);
+}
+
+/* The thread that writes behind the loop gets a whole slot and its place, in turn, but not while the file is synced. */
+static void
+a_slot_is_packed_for_the_thread_unless_the_file_is_synced(void **state)
+{
+	static uint8_t slot[SLOT], other[SLOT];
+	uint64_t at, other_at, generation;
+
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	for (int i = 0; i < 4; i++) {
+		generation = k.spool->generation;
+		assert_true(spool_marks_pack(k.spool, slot, &at));
+		assert_int_equal(le_get64(slot + 8), generation + 1);
+		assert_int_equal(at, (generation + 1) % 2 * SLOT);
+		assert_int_equal(le_get32(slot + 20) & 1, 0);	/* it is no clean one */
+		memcpy(other, slot, SLOT);
+		set_checksum(other);
+		assert_memory_equal(slot, other, SLOT);
+	}
+	generation = k.spool->generation;
+	for (int first = 0; first < 2; first++) {
+		for (int syncing = 0; syncing < 2; syncing++) {
+			k.spool->is_sync_first = first;
+			k.spool->is_state_syncing = syncing;
+			assert_int_equal(spool_marks_pack(k.spool, slot, &other_at), !(first && syncing));
+		}
+	}
+	assert_int_equal(k.spool->generation, generation + 3);
+	k.spool->is_sync_first = k.spool->is_state_syncing = false;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(the_next_seqs_of_unknown_topics_are_kept_behind_those_of_all_others),
+		T(each_block_of_the_state_is_written_when_the_file_is_made),
+		T(a_slot_is_packed_for_the_thread_unless_the_file_is_synced),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
