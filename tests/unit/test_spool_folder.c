@@ -113,6 +113,20 @@ a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open(void **state)
 }
 
 static void
+the_folders_above_it_are_made_by_a_relative_path_too(void **state)
+{
+	char before[512];
+
+	(void)state;
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(k.tree.root), 0);
+	k.options.dir = "a/b/spool";
+	kit_open(&k);
+	assert_int_equal(access("a/b/spool/state", F_OK), 0);
+	assert_int_equal(chdir(before), 0);
+}
+
+static void
 open_without_rights(struct kit *at)
 {
 	struct spool *spool = NULL;
@@ -152,6 +166,7 @@ main(void)
 		T(a_new_folder_wants_a_checkpoint_and_leaves_no_file_open),
 		T(it_works_where_standard_input_is_closed),
 		T(a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open),
+		T(the_folders_above_it_are_made_by_a_relative_path_too),
 		T(a_folder_that_is_not_ours_says_so),
 	};
 

@@ -341,6 +341,39 @@ without_a_descriptor_it_is_synced_later(void **state)
 	}
 }
 
+/* So it is when the disk's thread has written what was in memory. */
+static void
+a_file_that_another_thread_made_is_synced_with_its_name(void **state)
+{
+	struct spool_segment *seg;
+	char name[64], path[512];
+	int fd;
+
+	(void)state;
+	kit_open(&k);
+	assert_int_equal(spool_sync_all(k.spool), 0);
+	fault = (struct fault){ .calls = FAULT_CREATE, .times = 1000, .error = ENOSPC };
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	seg = TAILQ_FIRST(&k.spool->queues[SPOOL_MAIN].segments);
+	assert_int_equal(kit_stats(&k).memory_bytes, seg->size);
+	fault.calls = 0;
+	spool_segment_name(seg, name);
+	snprintf(path, sizeof(path), "%s/%s", k.dir, name);
+	kit_store(path, seg->memory.data, seg->memory.len);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	spool_segment_written(k.spool, seg, fd);
+	kit_check(&k);
+	assert_int_equal(kit_stats(&k).memory_bytes, 0);
+	fault = (struct fault){ .calls = FAULT_SYNC };	/* which counts them */
+	assert_int_equal(spool_sync_all(k.spool), 0);
+	assert_int_equal(fault.count, 2);
+	fault.calls = 0;
+	kit_tick(&k);
+	assert_int_equal(kit_stats(&k).last_error, 0);
+	assert_int_equal(kit_drain(&k), 3);
+}
+
 static void
 without_a_thread_it_is_reported_until_there_is_one(void **state)
 {
@@ -376,6 +409,7 @@ main(void)
 		T(all_rounds_are_made_and_the_first_error_is_reported),
 		T(a_folder_that_has_nothing_to_sync_is_no_error),
 		T(without_a_descriptor_it_is_synced_later),
+		T(a_file_that_another_thread_made_is_synced_with_its_name),
 		T(without_a_thread_it_is_reported_until_there_is_one),
 	};
 
