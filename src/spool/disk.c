@@ -161,7 +161,7 @@ spool_disk_retry(struct spool *s)
 	if (r < 0)
 		return spool_disk_failed(s, r);
 	/* What did not fit into memory may fit on the disk. */
-	if (s->failed < 0 && s->abandoned_bytes > 0) {
+	if (s->abandoned_bytes > 0) {
 		s->abandoned_bytes = 0;
 		s->needs_checkpoint = true;
 	}
