@@ -342,20 +342,52 @@ they_are_the_first_to_go_when_there_is_no_room(void **state)
 static void
 what_cannot_be_written_is_counted(void **state)
 {
-	struct spool_stats st;
+	static const unsigned calls[] = { FAULT_CREATE, FAULT_WRITE | FAULT_REWRITE, FAULT_SYNC, FAULT_NAME };
 
 	(void)state;
-	kit_crash(&k, put_all);
-	downgrade();
-	fault = (struct fault){ .calls = FAULT_NAME, .times = 9, .error = ENOSPC };
-	kit_open(&k);
-	fault = (struct fault){ 0 };
-	st = kit_stats(&k);
-	assert_int_equal(st.n_unknown, 1);
-	assert_int_equal(st.unknown[0].records, 0);
-	assert_int_equal(st.unknown[0].dropped, 8);
-	assert_int_equal(kit_files(&k, "unknown-", "", NULL), 0);
-	assert_int_equal(kit_drain(&k), 8);
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct spool_stats st;
+
+		kit_crash(&k, put_all);
+		downgrade();
+		fault = (struct fault){ .calls = calls[i], .times = 100, .error = ENOSPC };
+		kit_open(&k);
+		fault = (struct fault){ 0 };
+		st = kit_stats(&k);
+		assert_int_equal(st.n_unknown, 1);
+		assert_int_equal(st.unknown[0].records, 0);
+		assert_int_equal(st.unknown[0].dropped, 8);
+		assert_int_equal(kit_files(&k, "unknown-", "", NULL), 0);
+		assert_int_equal(kit_drain(&k), 8);
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
+static void
+put_one_of_each(struct kit *at)
+{
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		kit_batch(at, t, 1);
+}
+
+static void
+so_is_a_single_record_of_any_topic(void **state)
+{
+	(void)state;
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		kit_crash(&k, put_one_of_each);
+		rename_topic("main-", topic_name(t), LATER, 0);
+		rename_topic("usage-", topic_name(t), LATER, 0);
+		fault = (struct fault){ .calls = FAULT_NAME, .times = 9, .error = ENOSPC };
+		kit_open(&k);
+		fault = (struct fault){ 0 };
+		assert_int_equal(kit_stats(&k).n_unknown, 1);
+		assert_string_equal(kit_stats(&k).unknown[0].topic, LATER);
+		assert_int_equal(kit_stats(&k).unknown[0].dropped, 1);
+		kit_done(&k);
+		setup(NULL);
+	}
 }
 
 static void
@@ -435,6 +467,7 @@ main(void)
 		T(they_are_marked_also_if_the_owner_that_returned_them_was_killed_first),
 		T(they_are_the_first_to_go_when_there_is_no_room),
 		T(what_cannot_be_written_is_counted),
+		T(so_is_a_single_record_of_any_topic),
 		T(a_start_without_memory_sets_aside_all_or_nothing),
 		T(a_file_that_is_damaged_is_left_as_it_is),
 	};

@@ -130,6 +130,32 @@ its_own_segment_is_no_reason_to_remove_a_file(void **state)
 	assert_int_equal(k.seq[KNOWN], 6000);
 }
 
+static void
+put_two_topics(struct kit *at)
+{
+	kit_put(at, KNOWN);
+	kit_put(at, TOPIC_RUN);
+	kit_commit(at);
+}
+
+/* An older version yet sets another topic of the same segment aside. */
+static void
+a_file_that_is_written_again_keeps_its_next_seqs(void **state)
+{
+	(void)state;
+	kit_crash(&k, put_two_topics);
+	downgrade();
+	kit_crash(&k, only_open);
+	rename_topic("unknown-", LATER, LATER, 6000);
+	rename_topic("main-", topic_name(TOPIC_RUN), "sluice.latest", 0);
+	rename_topic("unknown-", topic_name(TOPIC_RUN), "sluice.latest", 0);
+	kit_crash(&k, only_open);
+	upgrade();
+	kit_open(&k);
+	assert_int_equal(k.seq[KNOWN], 6000);
+	assert_int_equal(k.recovery.unknown, 1);
+}
+
 /* What the later version leaves that was killed with batches in memory, of which its state has the next seqs. */
 static void
 leave_seqs_in_the_state(void)
@@ -243,6 +269,7 @@ main(void)
 		T(without_a_record_the_next_seq_is_kept),
 		T(a_later_version_that_writes_nothing_loses_no_next_seq),
 		T(its_own_segment_is_no_reason_to_remove_a_file),
+		T(a_file_that_is_written_again_keeps_its_next_seqs),
 		T(next_seqs_that_only_the_state_has_are_kept),
 		T(next_seqs_that_cannot_be_kept_stay_in_the_state),
 		T(a_topic_of_the_later_version_is_no_missing_batch),
