@@ -113,16 +113,30 @@ a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open(void **state)
 }
 
 static void
+expect_mode(const char *path, unsigned mode)
+{
+	struct stat st;
+
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, mode);
+}
+
+/* Whatever is made above it may be looked into. */
+static void
 the_folders_above_it_are_made_by_a_relative_path_too(void **state)
 {
 	char before[512];
+	mode_t mask = umask(0);
 
 	(void)state;
 	assert_non_null(getcwd(before, sizeof(before)));
 	assert_int_equal(chdir(k.tree.root), 0);
 	k.options.dir = "a/b/spool";
 	kit_open(&k);
-	assert_int_equal(access("a/b/spool/state", F_OK), 0);
+	umask(mask);
+	expect_mode("a", 0755);
+	expect_mode("a/b", 0755);
+	expect_mode("a/b/spool", 0700);
 	assert_int_equal(chdir(before), 0);
 }
 

@@ -120,11 +120,119 @@ a_slot_is_packed_for_the_thread_unless_the_file_is_synced(void **state)
 	k.spool->is_sync_first = k.spool->is_state_syncing = false;
 }
 
+/* As many topics as there is room for, none of which is known but the last; the first has no name. */
+static void
+put_strangers(uint8_t *slot, uint64_t n)
+{
+	memset(slot + TOPICS_AT, 0, SKIPS_AT - TOPICS_AT);
+	for (uint64_t i = 0; i < SPOOL_TOPICS_MAX; i++) {
+		uint8_t *to = slot + TOPICS_AT + i * 40;
+
+		if (i > 0)
+			snprintf((char *)to, 32, i < n ? "sluice.old%u" : "sluice.agent", (unsigned)i);
+		le_put64(to + 32, 1000 + i);
+	}
+	le_put32(slot + 128, SPOOL_TOPICS_MAX);
+	/* Of the last topic, an acknowledged record. */
+	le_put64(slot + SKIPS_AT, 1);
+	le_put32(slot + SKIPS_AT + 8, 1);
+	le_put32(slot + SKIPS_AT + 12, SPOOL_MAIN | SPOOL_TOPICS_MAX << 16);
+	le_put32(slot + 132, 1);
+}
+
+static void
+as_many_unknown_topics_are_kept_as_there_is_room_for(void **state)
+{
+	struct kit_file f;
+
+	(void)state;
+	kit_batch(&k, TOPIC_AGENT, 3);
+	reopen_with(put_strangers, SPOOL_TOPICS_MAX - 1);
+	assert_int_equal(k.recovery.records, 2);
+	assert_int_equal(k.seq[TOPIC_AGENT], 1000 + SPOOL_TOPICS_MAX - 1);
+	for (int turn = 0; turn < 2; turn++) {
+		const uint8_t *slot;
+
+		kit_reopen(&k);
+		f = load_state();
+		slot = newest(&f);
+		assert_int_equal(le_get32(slot + 128), SPOOL_TOPICS_MAX);
+		for (unsigned i = 0; i < SPOOL_TOPICS_MAX - TOPIC_COUNT; i++) {
+			const uint8_t *at = slot + TOPICS_AT + (TOPIC_COUNT + i) * 40;
+			char name[32] = { 0 };
+
+			snprintf(name, sizeof(name), "sluice.old%u", i + 1);
+			assert_memory_equal(at, name, sizeof(name));
+			assert_int_equal(le_get64(at + 32), 1000 + i + 1);
+		}
+		free(f.data);
+	}
+}
+
+static void
+done_of_program_is(uint8_t *slot, uint64_t below)
+{
+	le_put64(slot + DONE_AT + TOPIC_PROGRAM * 8, below);
+}
+
+static void
+done_of_an_unknown_topic_is(uint8_t *slot, uint64_t below)
+{
+	put_others(slot, 1);
+	le_put64(slot + DONE_AT, below);
+}
+
+static void
+a_number_of_a_topic_that_nobody_can_have_reached_is_not_believed(void **state)
+{
+	(void)state;
+	for (uint64_t more = 0; more < 2; more++) {
+		struct kit_file f;
+
+		kit_batch(&k, TOPIC_PROGRAM, 3);
+		reopen_with(done_of_program_is, SPOOL_NUMBER_MAX + more);
+		assert_int_equal(k.recovery.records, more ? 3 : 0);
+		kit_done(&k);
+		setup(NULL);
+		reopen_with(done_of_an_unknown_topic_is, SPOOL_NUMBER_MAX + more);
+		kit_reopen(&k);
+		f = load_state();
+		assert_int_equal(le_get64(newest(&f) + DONE_AT + TOPIC_COUNT * 8), more ? 0 : SPOOL_NUMBER_MAX);
+		free(f.data);
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
+/* What was acknowledged out of turn is not handed out again, of whichever topic it is. */
+static void
+a_range_of_any_topic_is_kept(void **state)
+{
+	struct spool_record r;
+
+	(void)state;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		kit_batch(&k, t, 3);
+	hand_out(3 * TOPIC_COUNT, 2);
+	for (int turn = 0; turn < 3; turn++) {
+		unsigned n = 0;
+
+		kit_reopen(&k);
+		assert_int_equal(k.recovery.records, 2 * TOPIC_COUNT);
+		for (; turn == 2 && spool_next(k.spool, &r); n++)
+			assert_int_not_equal(r.seq, 1);
+		assert_int_equal(n, turn == 2 ? 2 * TOPIC_COUNT : 0);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(the_next_seqs_of_unknown_topics_are_kept_behind_those_of_all_others),
+		T(as_many_unknown_topics_are_kept_as_there_is_room_for),
+		T(a_number_of_a_topic_that_nobody_can_have_reached_is_not_believed),
+		T(a_range_of_any_topic_is_kept),
 		T(each_block_of_the_state_is_written_when_the_file_is_made),
 		T(a_slot_is_packed_for_the_thread_unless_the_file_is_synced),
 	};

@@ -356,6 +356,64 @@ of_a_file_that_was_cut_off_each_whole_batch_is_there(void **state)
 	free(f.data);
 }
 
+/* Packs an entry with the record of that seq, and returns its length. */
+static size_t
+put_entry(uint8_t *to, uint8_t index, enum topic topic, uint64_t seq)
+{
+	uint8_t data[50];
+	char key[64];
+	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = index, .seq = seq,
+	    .time_us = KIT_TIME + (int64_t)seq, .key = key, .data = data,
+	    .data_len = kit_data(topic, seq, sizeof(data), data) };
+
+	e.key_len = (size_t)snprintf(key, sizeof(key), "host:run-%u", (unsigned)seq);
+	spool_entry_pack(to, &e);
+	return spool_entry_size(e.key_len, e.data_len);
+}
+
+static void
+a_file_may_have_as_many_topics_as_a_head_has_room_for(void **state)
+{
+	static uint8_t file[SPOOL_SEGMENT_HEAD_MAX + SPOOL_BATCH_HEAD_MAX + 512];
+	const unsigned last = SPOOL_TOPICS_MAX - 1;
+	struct spool_segment_head h = { .queue = SPOOL_MAIN, .number = 9, .needed_from = 9,
+	    .n_topics = SPOOL_TOPICS_MAX };
+	struct spool_batch_head b = { .segment = 9, .first = 5, .entries = 2, .records = 2,
+	    .flags = SPOOL_BATCH_RETURNED };
+	size_t len, size = spool_batch_head_size(SPOOL_TOPICS_MAX);
+	char path[512];
+
+	(void)state;
+	for (unsigned i = 0; i < last; i++)
+		snprintf(h.topics[i].name, sizeof(h.topics[i].name), "sluice.later%u", i);
+	snprintf(h.topics[last].name, sizeof(h.topics[last].name), "%s", topic_name(KNOWN));
+	h.topics[0].schema = h.topics[last].schema = 1;
+	b.next_seq[last] = h.topics[last].next_seq = 777;
+	len = spool_segment_head_pack(file, &h);
+	b.offset = len;
+	b.len = (uint32_t)put_entry(file + len + size, 0, KNOWN, 3);
+	b.len += (uint32_t)put_entry(file + len + size + b.len, (uint8_t)last, KNOWN, 776);
+	b.counts[0] = b.counts[last] = 1;
+	spool_batch_head_pack(file + len, &b, SPOOL_TOPICS_MAX);
+	kit_open(&k);
+	kit_close(&k);
+	snprintf(path, sizeof(path), "%s/unknown-main-0000000009.seg", k.dir);
+	kit_store(path, file, len + size + b.len);
+	for (int i = 0; i < 2; i++) {
+		kit_open(&k);
+		assert_int_equal(k.seq[KNOWN], 777);
+		assert_int_equal(k.recovery.unknown, 1);
+		assert_int_equal(kit_stats(&k).n_unknown, 1);
+		assert_string_equal(kit_stats(&k).unknown[0].topic, "sluice.later0");
+		assert_int_equal(k.recovery.records, i == 0);
+		if (i == 0)
+			assert_int_equal(kit_next(&k).seq, 776);
+		spool_rewind(k.spool);
+		assert_int_equal(kit_drain(&k), i == 0);
+		kit_close(&k);
+	}
+}
+
 int
 main(void)
 {
@@ -371,6 +429,7 @@ main(void)
 		T(of_a_topic_that_stays_unknown_damage_is_counted_too),
 		T(a_batch_that_is_not_in_its_place_is_not_taken),
 		T(of_a_file_that_was_cut_off_each_whole_batch_is_there),
+		T(a_file_may_have_as_many_topics_as_a_head_has_room_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
