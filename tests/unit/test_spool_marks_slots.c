@@ -19,6 +19,8 @@ enum {
 	OTHERS = 3,
 };
 
+#define LONGEST "sluice.old.%020u"	/* a name that takes all of its room but the end, and differs at the last letter */
+
 /* Topics that no version has any more before those that this one knows, each with numbers of its own. */
 static void
 put_others(uint8_t *slot, uint64_t n)
@@ -27,7 +29,7 @@ put_others(uint8_t *slot, uint64_t n)
 	memmove(slot + DONE_AT + n * 8, slot + DONE_AT, TOPIC_COUNT * 8);
 	for (uint64_t i = 0; i < n; i++) {
 		memset(slot + TOPICS_AT + i * 40, 0, 40);
-		snprintf((char *)slot + TOPICS_AT + i * 40, 32, "sluice.old%u", (unsigned)i);
+		snprintf((char *)slot + TOPICS_AT + i * 40, 32, LONGEST, (unsigned)i);
 		le_put64(slot + TOPICS_AT + i * 40 + 32, 1000 + i);
 		le_put64(slot + DONE_AT + i * 8, 50 + i);
 	}
@@ -57,7 +59,7 @@ the_next_seqs_of_unknown_topics_are_kept_behind_those_of_all_others(void **state
 			const size_t at = TOPIC_COUNT + i;
 			char name[32] = { 0 };
 
-			snprintf(name, sizeof(name), "sluice.old%u", i);
+			assert_int_equal(snprintf(name, sizeof(name), LONGEST, i), sizeof(name) - 1);
 			assert_memory_equal(slot + TOPICS_AT + at * 40, name, sizeof(name));
 			assert_int_equal(le_get64(slot + TOPICS_AT + at * 40 + 32), 1000 + i);
 			assert_int_equal(le_get64(slot + DONE_AT + at * 8), 50 + i);
@@ -87,6 +89,49 @@ each_block_of_the_state_is_written_when_the_file_is_made(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(lseek(fd, 0, SEEK_HOLE), 2 * SLOT);
 	close(fd);
+}
+
+static void
+put_two_and_count_one(uint8_t *slot, uint64_t first)
+{
+	for (uint64_t i = 0; i < 2; i++) {
+		le_put64(slot + SKIPS_AT + i * 16, first + 2 * i);
+		le_put32(slot + SKIPS_AT + i * 16 + 8, 1);
+	}
+	le_put32(slot + 132, 1);
+}
+
+static void
+what_lies_behind_the_last_range_is_none(void **state)
+{
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 10);
+	reopen_with(put_two_and_count_one, 4);
+	assert_int_equal(k.recovery.records, 9);
+	assert_int_equal(kit_drain(&k), 9);
+}
+
+/* There is nothing to wait for then: no sync makes their seqs last. */
+static void
+where_no_state_can_be_made_records_are_handed_out_from_memory(void **state)
+{
+	char path[512];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	kit_close(&k);
+	assert_int_equal(unlink(path), 0);
+	k.options.is_sync_first = true;
+	fault = (struct fault){ .calls = FAULT_CREATE, .times = 1000000, .error = EROFS };
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 2);
+	assert_int_equal(kit_stats(&k).last_error, -EROFS);
+	assert_int_equal(kit_drain(&k), 2);
+	fault.calls = 0;
+	kit_tick(&k);
+	kit_tick(&k);
+	assert_int_equal(kit_stats(&k).last_error, 0);
+	assert_int_equal(access(path, F_OK), 0);
 }
 
 /* The thread that writes behind the loop gets a whole slot and its place, in turn, but not while the file is synced. */
@@ -233,7 +278,9 @@ main(void)
 		T(as_many_unknown_topics_are_kept_as_there_is_room_for),
 		T(a_number_of_a_topic_that_nobody_can_have_reached_is_not_believed),
 		T(a_range_of_any_topic_is_kept),
+		T(what_lies_behind_the_last_range_is_none),
 		T(each_block_of_the_state_is_written_when_the_file_is_made),
+		T(where_no_state_can_be_made_records_are_handed_out_from_memory),
 		T(a_slot_is_packed_for_the_thread_unless_the_file_is_synced),
 	};
 

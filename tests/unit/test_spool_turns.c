@@ -66,6 +66,76 @@ so_do_several_that_were_held(void **state)
 	kit_expect_none(&k);
 }
 
+/* What is read then would only be set aside. */
+static void
+while_all_topics_of_a_queue_are_held_none_of_it_is_read(void **state)
+{
+	(void)state;
+	kit_open(&k);
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		kit_batch(&k, t, 2);
+		spool_hold(k.spool, t);
+	}
+	kit_expect_none(&k);
+	kit_expect_none(&k);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
+		assert_int_equal(k.spool->queues[queue].n_aside, 0);
+	spool_release(k.spool, TOPIC_USAGE);
+	assert_int_equal(kit_next(&k).topic, TOPIC_USAGE);
+	assert_int_equal(kit_next(&k).topic, TOPIC_USAGE);
+	kit_expect_none(&k);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		spool_release(k.spool, t);
+	assert_int_equal(kit_drain(&k), 2 * (TOPIC_COUNT - 1));
+}
+
+/* The seq of the oldest record, of which the time tells. */
+static int64_t
+oldest(void)
+{
+	kit_tick(&k);
+	return kit_stats(&k).oldest_us - KIT_TIME;
+}
+
+/* Also if all that was put after it is gone, and whether the output has it or not. */
+static void
+the_oldest_record_is_one_that_is_held_if_that_is_so(void **state)
+{
+	struct spool_record program;
+
+	(void)state;
+	kit_open(&k);
+	k.seq[TOPIC_TASK] = 300;
+	k.seq[TOPIC_HOST] = 200;
+	k.seq[TOPIC_PROGRAM] = 100;
+	k.seq[TOPIC_AGENT] = 400;
+	kit_batch(&k, TOPIC_TASK, 1);
+	kit_batch(&k, TOPIC_HOST, 1);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	kit_batch(&k, TOPIC_AGENT, 1);
+	spool_hold(k.spool, TOPIC_TASK);
+	spool_hold(k.spool, TOPIC_HOST);
+	program = kit_next(&k);
+	assert_int_equal(program.topic, TOPIC_PROGRAM);
+	assert_int_equal(oldest(), 100);
+	spool_ack(k.spool, program.id);
+	assert_int_equal(oldest(), 200);
+	spool_ack(k.spool, kit_next(&k).id);
+	assert_int_equal(oldest(), 200);
+	spool_release(k.spool, TOPIC_HOST);
+	spool_ack(k.spool, kit_next(&k).id);
+	assert_int_equal(oldest(), 300);
+	spool_release(k.spool, TOPIC_TASK);
+	program = kit_next(&k);
+	assert_int_equal(oldest(), 300);
+	spool_ack(k.spool, program.id);
+	kit_tick(&k);
+	assert_int_equal(kit_stats(&k).oldest_us, 0);
+	/* What is not read yet comes last. */
+	kit_batch(&k, TOPIC_AGENT, 1);
+	assert_int_equal(oldest(), 401);
+}
+
 /* Fills the first segment up, until there is a second one, and acknowledges that. */
 static void
 fill_segment(void)
@@ -138,6 +208,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(what_was_held_and_what_is_new_come_by_turns),
 		T(so_do_several_that_were_held),
+		T(while_all_topics_of_a_queue_are_held_none_of_it_is_read),
+		T(the_oldest_record_is_one_that_is_held_if_that_is_so),
 		T(a_segment_that_is_removed_takes_no_place_of_another_one_along),
 		T(a_record_comes_once_whichever_cursor_is_at_its_segment_first),
 	};
