@@ -249,6 +249,35 @@ few_files_stay_open(void **state)
 	assert_int_equal(n, 6000);
 }
 
+/* Many are open, and what is read is elsewhere. */
+static void
+the_last_file_is_opened_again_to_be_written(void **state)
+{
+	const struct spool_segment *last;
+	struct spool_record r;
+	unsigned files;
+
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	for (int i = 0; i < SPOOL_FDS_KEPT + 10; i++)
+		kit_batch(&k, TOPIC_PROGRAM, 25);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	assert_int_equal(spool_sync_all(k.spool), 0);
+	while (spool_next(k.spool, &r))
+		;
+	spool_rewind(k.spool);
+	assert_int_equal(kit_next(&k).seq, 0);
+	last = TAILQ_LAST(&k.spool->queues[SPOOL_MAIN].segments, spool_segments);
+	assert_int_equal(last->fd, -1);
+	files = kit_files(&k, "main-", ".seg", NULL);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	assert_int_equal(kit_stats(&k).last_error, 0);
+	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), files);
+	spool_rewind(k.spool);
+	assert_int_equal(kit_drain(&k), k.seq[TOPIC_PROGRAM]);
+}
+
 static void
 put_segments(int n)
 {
@@ -406,6 +435,7 @@ main(void)
 		T(a_file_that_may_only_be_read_is_read),
 		T(a_file_that_cannot_be_opened_again_is_waited_for),
 		T(few_files_stay_open),
+		T(the_last_file_is_opened_again_to_be_written),
 		T(all_rounds_are_made_and_the_first_error_is_reported),
 		T(a_folder_that_has_nothing_to_sync_is_no_error),
 		T(without_a_descriptor_it_is_synced_later),

@@ -171,6 +171,40 @@ a_segment_that_is_removed_takes_no_place_of_another_one_along(void **state)
 	assert_int_equal(kit_stats(&k).records, 0);
 }
 
+/* A topic's own cursor has read a part of the segment that goes, and continues in the next one. */
+static void
+a_segment_that_is_dropped_is_not_read_any_more(void **state)
+{
+	static const enum topic topics[] = { TOPIC_PROGRAM, TOPIC_RUN, TOPIC_AGENT };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
+		uint64_t dropped;
+
+		k.options.segment_bytes = 4096;
+		kit_open(&k);
+		for (int n = 0; n < 100; n++)
+			kit_batch(&k, topics[i], 1);
+		kit_batch(&k, TOPIC_TASK, 1);
+		spool_hold(k.spool, topics[i]);
+		spool_ack(k.spool, kit_next(&k).id);
+		kit_expect_none(&k);
+		spool_release(k.spool, topics[i]);
+		spool_ack(k.spool, kit_next(&k).id);
+		k.spool->max_bytes = kit_stats(&k).bytes - 1;
+		spool_make_room(k.spool, 0);
+		k.spool->max_bytes = 1 << 30;
+		kit_check(&k);
+		dropped = kit_stats(&k).dropped[topics[i]][SPOOL_DROP_FULL];
+		assert_in_range(dropped, 1, 50);
+		assert_int_equal(kit_next(&k).seq, dropped + 1);
+		spool_unget(k.spool);
+		assert_int_equal(kit_drain(&k), 99 - dropped);
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
 /* The queue's cursor has no place once the last segment is gone, and the topic's own is in the one before. */
 static void
 a_record_comes_once_whichever_cursor_is_at_its_segment_first(void **state)
@@ -211,6 +245,7 @@ main(void)
 		T(while_all_topics_of_a_queue_are_held_none_of_it_is_read),
 		T(the_oldest_record_is_one_that_is_held_if_that_is_so),
 		T(a_segment_that_is_removed_takes_no_place_of_another_one_along),
+		T(a_segment_that_is_dropped_is_not_read_any_more),
 		T(a_record_comes_once_whichever_cursor_is_at_its_segment_first),
 	};
 

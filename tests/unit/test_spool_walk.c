@@ -102,6 +102,33 @@ so_is_one_without_entries_at_the_very_end(void **state)
 	assert_int_equal(k.recovery.records, 0);
 }
 
+/* Their numbers are not waited for: a batch that cannot be read is as one that is acknowledged. */
+static void
+what_is_left_of_a_damaged_batch_counts_as_done(void **state)
+{
+	const struct spool_segment *seg;
+	struct kit_file f;
+	char path[512];
+	size_t at;
+
+	(void)state;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	seg = TAILQ_FIRST(&k.spool->queues[SPOOL_MAIN].segments);
+	at = seg->size + spool_batch_head_size(TOPIC_COUNT);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
+	f = kit_load(path);
+	f.data[at + SPOOL_ENTRY_HEAD + 3] ^= 1;
+	f.data[f.len - 1] ^= 1;
+	kit_store(path, f.data, f.len);
+	free(f.data);
+	assert_int_equal(kit_drain(&k), 1);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 3);
+	assert_int_equal(spool_done_below(k.spool, SPOOL_MAIN), 4);
+	assert_int_equal(spool_handed_below(k.spool, SPOOL_MAIN), 4);
+}
+
 int
 main(void)
 {
@@ -109,6 +136,7 @@ main(void)
 		T(the_next_batch_is_found_wherever_it_begins),
 		T(so_it_is_where_the_last_window_is_full),
 		T(so_is_one_without_entries_at_the_very_end),
+		T(what_is_left_of_a_damaged_batch_counts_as_done),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
