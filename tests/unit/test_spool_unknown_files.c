@@ -135,22 +135,28 @@ a_segment_may_have_any_number(void **state)
 static void
 no_seq_of_a_record_that_was_set_aside_is_given_again(void **state)
 {
-	const struct spool_record again = { .topic = KNOWN, .seq = 9000, .time_us = KIT_TIME + 9000,
-	    .schema = spool_fingerprint(topic_name(KNOWN), strlen(topic_name(KNOWN))), .key = "host:run-9000",
-	    .data = "" };
+	static const uint64_t seqs[] = { 0, 9000 };
 
 	(void)state;
-	kit_open(&k);
-	assert_int_equal(spool_put_again(k.spool, &again), 0);
-	kit_commit(&k);
-	kit_close(&k);
-	downgrade();
-	kit_open(&k);
-	assert_int_equal(unknown_topics(), 1);
-	kit_close(&k);
-	upgrade();
-	kit_open(&k);
-	assert_int_equal(k.seq[KNOWN], 9001);
+	for (size_t i = 0; i < sizeof(seqs) / sizeof(seqs[0]); i++) {
+		const struct spool_record again = { .topic = KNOWN, .seq = seqs[i], .time_us = KIT_TIME,
+		    .schema = spool_fingerprint(topic_name(KNOWN), strlen(topic_name(KNOWN))), .key = "host:run",
+		    .data = "" };
+
+		kit_open(&k);
+		assert_int_equal(spool_put_again(k.spool, &again), 0);
+		kit_commit(&k);
+		kit_close(&k);
+		downgrade();
+		kit_open(&k);
+		assert_int_equal(unknown_topics(), 1);
+		kit_close(&k);
+		upgrade();
+		kit_open(&k);
+		assert_int_equal(k.seq[KNOWN], seqs[i] + 1);
+		kit_done(&k);
+		setup(NULL);
+	}
 }
 
 /* Else a version that does not know one of the others would take the file for all that is to be set aside of it. */
