@@ -249,6 +249,21 @@ few_files_stay_open(void **state)
 	assert_int_equal(n, 6000);
 }
 
+/* Each is synced while it is the last one, which stays open. */
+static void
+a_file_is_closed_once_the_next_one_has_begun(void **state)
+{
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	for (int i = 0; i < SPOOL_FDS_KEPT + 20; i++) {
+		kit_batch(&k, TOPIC_PROGRAM, 30);
+		assert_in_range(k.spool->open_fds, 1, SPOOL_FDS_KEPT);
+		assert_int_equal(spool_sync_all(k.spool), 0);
+	}
+	assert_true(kit_files(&k, "main-", ".seg", NULL) >= SPOOL_FDS_KEPT + 20);
+}
+
 /* Many are open, and what is read is elsewhere. */
 static void
 the_last_file_is_opened_again_to_be_written(void **state)
@@ -435,6 +450,7 @@ main(void)
 		T(a_file_that_may_only_be_read_is_read),
 		T(a_file_that_cannot_be_opened_again_is_waited_for),
 		T(few_files_stay_open),
+		T(a_file_is_closed_once_the_next_one_has_begun),
 		T(the_last_file_is_opened_again_to_be_written),
 		T(all_rounds_are_made_and_the_first_error_is_reported),
 		T(a_folder_that_has_nothing_to_sync_is_no_error),
