@@ -50,14 +50,14 @@ spool_floor_look(struct spool *s)
 void
 spool_floor_look_if_near(struct spool *s)
 {
-	if (s->files_max < UINT64_MAX && files_bytes(s) + NEAR_BYTES > s->files_max)
+	if (files_bytes(s) + NEAR_BYTES > s->files_max)
 		spool_floor_look(s);
 }
 
 bool
 spool_floor_has(const struct spool *s, uint64_t more)
 {
-	return s->files_max == UINT64_MAX || files_bytes(s) + more + HEAD_BYTES <= s->files_max;
+	return files_bytes(s) + more + HEAD_BYTES <= s->files_max;
 }
 
 bool
