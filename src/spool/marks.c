@@ -234,7 +234,7 @@ spool_marks_write(struct spool *s, bool is_clean)
 	}
 	r = write_slot(s, s->state_fd, slot, pack_next(s, slot, is_clean));
 	if (r == 0)
-		s->is_state_moved = false;
+		s->is_state_moved = s->is_state_behind = false;
 	return r;
 }
 
