@@ -70,10 +70,23 @@ __wrap_pwritev(int fd, const struct iovec *iov, int n, off_t offset)
 	return __real_pwritev(fd, iov, n, offset);
 }
 
+static _Thread_local int refused;	/* 1: the next allocation fails; 2: the one after it */
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return refused > 0 && --refused == 0 ? NULL : __real_calloc(n, size);
+}
+
+static struct kit k;
+
 static void
 on_synced(void *arg)
 {
-	(void)arg;
+	kit_expect(arg == &k, "it is called with its argument");
 	(void)pass(WAKE);
 	pthread_mutex_lock(&disk.mutex);
 	disk.wakes++;
@@ -99,8 +112,6 @@ wait_for(enum stuck call)
 	pthread_mutex_unlock(&disk.mutex);
 }
 
-static struct kit k;
-
 static int
 setup(void **state)
 {
@@ -108,6 +119,7 @@ setup(void **state)
 	kit_init(&k);
 	k.options.sync_ms = 0;
 	k.options.on_synced = on_synced;
+	k.options.on_synced_arg = &k;
 	disk.wakes = 0;
 	return 0;
 }
@@ -252,6 +264,24 @@ without_a_descriptor_the_state_is_synced_later(void **state)
 	assert_int_equal(kit_drain(&k), 1);
 }
 
+static void
+a_thread_without_memory_begins_at_the_next_tick(void **state)
+{
+	(void)state;
+	for (int which = 1; which <= 2; which++) {
+		kit_open(&k);
+		refused = which;
+		kit_tick(&k);
+		assert_int_equal(refused, 0);
+		assert_int_equal(kit_stats(&k).last_error, -ENOMEM);
+		kit_tick(&k);
+		assert_int_equal(kit_stats(&k).last_error, 0);
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+		KIT_UNTIL(&k, kit_stats(&k).syncs > 0);
+		kit_close(&k);
+	}
+}
+
 /* Has the disk hang, in a batch that is not the first of its segment. */
 static void
 hang(void)
@@ -374,6 +404,7 @@ main(void)
 		T(a_state_that_cannot_be_synced_holds_nothing_up),
 		T(a_state_that_lacks_the_last_batch_is_not_synced_for_it),
 		T(without_a_descriptor_the_state_is_synced_later),
+		T(a_thread_without_memory_begins_at_the_next_tick),
 		T(a_stop_does_not_wait_for_a_disk_that_hangs),
 		T(a_round_that_hangs_has_its_files_until_it_ends),
 		T(a_round_that_had_not_begun_when_the_disk_hung_never_does),
