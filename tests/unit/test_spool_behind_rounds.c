@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/uio.h>
 
@@ -98,6 +99,19 @@ settle(void)
 	assert_false(disk_hangs(k.spool->disk));
 }
 
+/* Whether the thread that syncs has no duplicates of descriptors, and needs none. */
+static bool
+is_synced(void)
+{
+	const struct spool_segment *seg;
+	bool is_so = !k.spool->is_state_syncing;
+
+	for (int q = 0; q < SPOOL_QUEUES; q++)
+		TAILQ_FOREACH(seg, &k.spool->queues[q].segments, at)
+			is_so = is_so && !seg->is_dirty && !seg->is_syncing;
+	return is_so;
+}
+
 /* Opens a spool that has a batch in memory, since the disk hung, and no round yet. */
 static void
 begin(void)
@@ -105,7 +119,7 @@ begin(void)
 	kit_open(&k);
 	kit_tick(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	KIT_UNTIL(&k, kit_stats(&k).last_error == 0 && kit_stats(&k).syncs > 0);
+	KIT_UNTIL(&k, kit_stats(&k).last_error == 0 && kit_stats(&k).syncs > 0 && is_synced());
 	set_disk(true, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 2);
 	assert_int_equal(kit_stats(&k).last_error, -ETIMEDOUT);
@@ -277,7 +291,7 @@ what_is_dropped_during_a_round_leaves_neither_file_nor_descriptor(void **state)
 	}
 	assert_in_range(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY], 3, 6);
 	end_round(0);
-	KIT_UNTIL(&k, kit_stats(&k).last_error == 0);
+	KIT_UNTIL(&k, kit_stats(&k).last_error == 0 && is_synced());
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), k.spool->open_fds);
 	assert_int_equal(kit_open_files() - k.spool->open_fds, others);
 	assert_int_equal(kit_drain(&k) + kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY], k.seq[TOPIC_PROGRAM]);
@@ -288,6 +302,8 @@ without_memory_no_round_begins(void **state)
 {
 	(void)state;
 	for (int which = 1; which <= 2; which++) {
+		const bool has_input = fcntl(STDIN_FILENO, F_GETFD) >= 0;
+
 		begin();
 		k.spool->is_state_moved = k.spool->is_state_behind = false;	/* as after a round */
 		refused = which;
@@ -295,6 +311,7 @@ without_memory_no_round_begins(void **state)
 		assert_int_equal(refused, 0);
 		assert_int_equal(kit_stats(&k).last_error, -ENOMEM);
 		assert_null(k.spool->behind);
+		assert_int_equal(fcntl(STDIN_FILENO, F_GETFD) >= 0, has_input);	/* it was no descriptor of the round */
 		if (which == 2)
 			assert_true(k.spool->is_state_moved);
 		expect_all();

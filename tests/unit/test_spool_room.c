@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "faults.h"
 #include "one_spool.h"
 
@@ -185,6 +187,45 @@ what_is_delivered_stays_if_the_log_needs_it(void **state)
 	assert_false(spool_is_log_lost(k.spool));
 }
 
+/* Exceeds max_bytes by so little that a new state is asked for, and waited for. */
+static void
+expect_that_nothing_gives_way(void)
+{
+	const unsigned before = segments(SPOOL_MAIN);
+
+	k.spool->max_bytes = k.spool->bytes - 1;
+	spool_make_room(k.spool, 0);
+	k.spool->max_bytes = UINT64_C(1) << 30;
+	assert_true(spool_wants_checkpoint(k.spool));
+	assert_int_equal(segments(SPOOL_MAIN), before);
+	assert_int_equal(dropped(TOPIC_PROGRAM), 0);
+	assert_false(spool_is_log_lost(k.spool));
+}
+
+static void
+before_the_first_state_all_of_the_log_is_needed(void **state)
+{
+	(void)state;
+	kit_open(&k);
+	put_segment(TOPIC_PROGRAM, 1, true);
+	put_segment(TOPIC_PROGRAM, 1, true);
+	expect_that_nothing_gives_way();
+}
+
+/* A kill would leave the one before. */
+static void
+a_state_that_is_in_memory_only_does_not_make_the_log_before_it_superfluous(void **state)
+{
+	(void)state;
+	kit_open(&k);
+	put_state();
+	put_segment(TOPIC_PROGRAM, 1, true);
+	k.spool->failed = -EIO;		/* as after a failed write */
+	put_state();
+	assert_false(k.spool->checkpoint.seg->is_on_disk);
+	expect_that_nothing_gives_way();
+}
+
 static void
 the_log_is_lost_with_an_entry_since_the_state_or_with_the_state(void **state)
 {
@@ -282,6 +323,8 @@ main(void)
 		T(the_last_segment_of_a_queue_is_not_set_aside_when_nothing_waits_in_it),
 		T(what_the_log_needs_stays_though_its_topic_is_held),
 		T(what_is_delivered_stays_if_the_log_needs_it),
+		T(before_the_first_state_all_of_the_log_is_needed),
+		T(a_state_that_is_in_memory_only_does_not_make_the_log_before_it_superfluous),
 		T(the_log_is_lost_with_an_entry_since_the_state_or_with_the_state),
 		T(a_state_is_safe_once_its_own_batch_is_synced),
 		T(what_is_set_aside_of_unknown_topics_takes_room_too),

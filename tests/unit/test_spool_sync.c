@@ -309,13 +309,14 @@ static size_t n_kept;
 static void
 open_with_patience(void)
 {
-	k.options.patience_ms = 500;
+	k.options.patience_ms = 1000;
 	kit_open(&k);
 	kit_tick(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	KIT_UNTIL_SYNCED(&k, kit_stats(&k).last_error == 0 && kit_stats(&k).syncs > 0);
 	while (begins())
 		end_rounds(kit_stats(&k).syncs + 1);
+	disk_settle(k.spool->disk, 0);		/* which gives all of the patience back */
 	assert_true(n_kept < sizeof(kept) / sizeof(kept[0]));
 	kept[n_kept++] = k.spool->syncer;
 }
