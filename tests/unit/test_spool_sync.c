@@ -264,6 +264,76 @@ without_a_descriptor_the_state_is_synced_later(void **state)
 	assert_int_equal(kit_drain(&k), 1);
 }
 
+/* The slot with the seqs of what was in memory is kept until a batch that has them, too, is synced. */
+static void
+a_round_that_fails_does_not_release_the_state(void **state)
+{
+	uint64_t n = 0;
+
+	(void)state;
+	begin_in_memory();
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	end_rounds(1);
+	assert_true(k.spool->generation_safe > 0);
+	set_disk(0, EIO);
+	k.spool->retry_ns = 0;
+	kit_tick(&k);
+	assert_int_equal(kit_stats(&k).memory_bytes, 0);
+	for (uint64_t round = 2; round <= 4; round++) {
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+		assert_false(k.spool->is_state_needed);
+		end_rounds(round);
+		assert_true(k.spool->generation_safe > 0);
+	}
+	set_disk(0, 0);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	KIT_UNTIL_SYNCED(&k, (n += kit_drain(&k)) == 5 && k.spool->generation_safe == 0);
+}
+
+/* A round has at most seven segments: the last one, which alone has the seqs, is in the one after it. */
+static void
+nor_does_one_that_had_no_room_for_all(void **state)
+{
+	(void)state;
+	begin_in_memory();
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	end_rounds(1);
+	set_disk(SYNC, 0);
+	k.spool->retry_ns = 0;
+	kit_tick(&k);
+	wait_for(SYNC);
+	for (int i = 0; i < 9; i++) {
+		TAILQ_LAST(&k.spool->queues[SPOOL_MAIN].segments, spool_segments)->is_sealed = true;
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+	}
+	set_disk(0, 0);
+	end_rounds(3);
+	assert_true(k.spool->generation_safe > 0);
+	end_rounds(4);
+	assert_int_equal(k.spool->generation_safe, 0);
+}
+
+static void
+a_round_that_fails_is_no_failure_of_what_was_synced_before(void **state)
+{
+	struct spool_segment *first, *second;
+
+	(void)state;
+	kit_open(&k);
+	kit_tick(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	end_rounds(1);
+	first = TAILQ_LAST(&k.spool->queues[SPOOL_MAIN].segments, spool_segments);
+	first->is_sealed = true;
+	set_disk(0, EIO);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	end_rounds(2);
+	second = TAILQ_NEXT(first, at);
+	assert_true(second->has_sync_failed);
+	assert_false(first->has_sync_failed);
+	assert_int_equal(first->synced_to, first->size);
+}
+
 static void
 a_thread_without_memory_begins_at_the_next_tick(void **state)
 {
@@ -405,6 +475,9 @@ main(void)
 		T(a_state_that_cannot_be_synced_holds_nothing_up),
 		T(a_state_that_lacks_the_last_batch_is_not_synced_for_it),
 		T(without_a_descriptor_the_state_is_synced_later),
+		T(a_round_that_fails_does_not_release_the_state),
+		T(nor_does_one_that_had_no_room_for_all),
+		T(a_round_that_fails_is_no_failure_of_what_was_synced_before),
 		T(a_thread_without_memory_begins_at_the_next_tick),
 		T(a_stop_does_not_wait_for_a_disk_that_hangs),
 		T(a_round_that_hangs_has_its_files_until_it_ends),
