@@ -77,6 +77,17 @@ bytes_are_shared_like_messages(void **state)
 	assert_int_equal(fill(TOPIC_PROGRAM), 10);
 }
 
+/* What a topic has in the queue counts as long as it is there. */
+static void
+an_answer_gives_bytes_back_to_its_topic(void **state)
+{
+	(void)state;
+	k.bytes_max = 400;
+	assert_int_equal(fill(TOPIC_USAGE), 20);
+	answer(TOPIC_USAGE, 19, 1000);
+	assert_int_equal(fill(TOPIC_USAGE), 19);
+}
+
 /* Messages that are answered in time are never late, however many are in flight at a mark. */
 static void
 a_busy_topic_is_not_late(void **state)
@@ -115,6 +126,68 @@ a_topic_is_late_until_its_old_messages_are_answered(void **state)
 	assert_int_equal(k.topics[TOPIC_USAGE].in_flight, 0);
 }
 
+/* Sent since the mark, or at it, are none of them; of which it is not known when is one. */
+static void
+only_answers_of_late_messages_end_that(void **state)
+{
+	(void)state;
+	(void)fill(TOPIC_USAGE);
+	tick(10);
+	for (int i = 0; i < 4; i++)
+		kafka_share_put(&k, TOPIC_USAGE, 10);
+	answer(TOPIC_USAGE, 1, 0);
+	answer(TOPIC_USAGE, 1, SECOND);
+	answer(TOPIC_USAGE, 1, 5 * SECOND);
+	kafka_share_delivered(&k, TOPIC_USAGE);
+	answer(TOPIC_USAGE, 1, -1);
+	answer(TOPIC_USAGE, 48, 10 * SECOND);
+	assert_true(kafka_share_is_late(&k, TOPIC_USAGE));
+	answer(TOPIC_USAGE, 1, 10 * SECOND);
+	assert_false(kafka_share_is_late(&k, TOPIC_USAGE));
+	assert_int_equal(k.topics[TOPIC_USAGE].in_flight, 1);
+}
+
+static void
+nor_do_others_become_late_at_the_next_mark(void **state)
+{
+	(void)state;
+	for (int left = 0; left < 2; left++) {
+		setup(NULL);
+		(void)fill(TOPIC_USAGE);
+		tick(7);	/* the mark was two seconds ago */
+		for (int i = 0; i < 4; i++)
+			kafka_share_put(&k, TOPIC_USAGE, 10);
+		answer(TOPIC_USAGE, 1, 0);
+		answer(TOPIC_USAGE, 1, SECOND);
+		answer(TOPIC_USAGE, 1, 2 * SECOND);
+		answer(TOPIC_USAGE, 1, -1);
+		answer(TOPIC_USAGE, 49 - (unsigned)left, 7 * SECOND);
+		tick(3);
+		assert_int_equal(kafka_share_is_late(&k, TOPIC_USAGE), left);
+	}
+}
+
+/* Whatever the latencies are: no more of them are late, or old, than are in flight, and as many may be. */
+static void
+what_is_not_in_flight_is_not_late(void **state)
+{
+	(void)state;
+	(void)fill(TOPIC_USAGE);
+	tick(5);
+	answer(TOPIC_USAGE, 50, 0);
+	kafka_share_put(&k, TOPIC_USAGE, 10);
+	tick(5);
+	assert_false(kafka_share_is_late(&k, TOPIC_USAGE));
+	tick(5);
+	assert_true(kafka_share_is_late(&k, TOPIC_USAGE));
+	kafka_share_put(&k, TOPIC_USAGE, 10);
+	answer(TOPIC_USAGE, 1, 0);
+	kafka_share_delivered(&k, TOPIC_USAGE);
+	assert_true(kafka_share_is_late(&k, TOPIC_USAGE));
+	answer(TOPIC_USAGE, 1, 0);
+	assert_false(kafka_share_is_late(&k, TOPIC_USAGE));
+}
+
 /* The others would wait for it anew after each recall. */
 static void
 a_topic_that_was_late_waits_alone_until_one_is_delivered(void **state)
@@ -139,8 +212,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_topic_leaves_as_much_room_as_it_takes),
 		T(bytes_are_shared_like_messages),
+		T(an_answer_gives_bytes_back_to_its_topic),
 		T(a_busy_topic_is_not_late),
 		T(a_topic_is_late_until_its_old_messages_are_answered),
+		T(only_answers_of_late_messages_end_that),
+		T(nor_do_others_become_late_at_the_next_mark),
+		T(what_is_not_in_flight_is_not_late),
 		T(a_topic_that_was_late_waits_alone_until_one_is_delivered),
 	};
 
