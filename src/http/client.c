@@ -45,7 +45,9 @@ struct http_client {
 	LIST_HEAD(, watch)	 watches;	/* owned */
 
 	bool			 is_busy;
+	struct curl_slist	*connect_to;	/* owned; of the request */
 	struct bytes		 body;		/* received so far */
+	size_t			 body_bytes;	/* the same, also where it is not kept */
 	size_t			 header_bytes;
 	char			 detail[CURL_ERROR_SIZE];
 };
@@ -147,9 +149,12 @@ on_body(char *data, size_t size, size_t n, void *arg)
 	struct http_client *h = arg;
 
 	n *= size;
-	if (n > h->o.body_max - h->body.len || bytes_append(&h->body, data, n) < 0)
+	if (n > h->o.body_max - h->body_bytes)
 		return 0;
-	return n;
+	h->body_bytes += n;
+	if (h->o.part != NULL)
+		return h->o.part(data, n, h->arg) ? n : 0;
+	return bytes_append(&h->body, data, n) == 0 ? n : 0;
 }
 
 static size_t
@@ -170,6 +175,7 @@ wipe(struct http_client *h)
 	if (h->body.len > 0)
 		explicit_bzero(h->body.data, h->body.len);
 	h->body.len = 0;
+	h->body_bytes = 0;
 }
 
 static int
@@ -234,10 +240,26 @@ fail:
 	return -ENOMEM;
 }
 
+/* Sets where to connect instead of the URL's host. libcurl does not copy the list. */
+static CURLcode
+set_connect_to(struct http_client *h, const char *text)
+{
+	curl_easy_setopt(h->easy, CURLOPT_CONNECT_TO, NULL);
+	curl_slist_free_all(h->connect_to);
+	h->connect_to = NULL;
+	if (text == NULL)
+		return CURLE_OK;
+	h->connect_to = curl_slist_append(NULL, text);
+	if (h->connect_to == NULL)
+		return CURLE_OUT_OF_MEMORY;
+	return curl_easy_setopt(h->easy, CURLOPT_CONNECT_TO, h->connect_to);
+}
+
 /* Sets the options of one request. */
 static CURLcode
-set_request(CURL *e, const struct http_client_request *q)
+set_request(struct http_client *h, const struct http_client_request *q)
 {
+	CURL *e = h->easy;
 	bool is_unix = q->unix_socket != NULL;
 	char scheme[sizeof("https")];
 	const struct {
@@ -251,8 +273,9 @@ set_request(CURL *e, const struct http_client_request *q)
 		{ CURLOPT_USERNAME, q->token == NULL ? q->user : NULL },
 		{ CURLOPT_PASSWORD, q->token == NULL ? q->password : NULL },
 		{ CURLOPT_XOAUTH2_BEARER, q->token },
+		{ CURLOPT_NOPROXY, q->is_direct ? "*" : NULL },
 	};
-	CURLcode r = CURLE_OK;
+	CURLcode r = set_connect_to(h, q->connect_to);
 
 	snprintf(scheme, sizeof(scheme), "%.*s", (int)strcspn(q->url, ":"), q->url);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == CURLE_OK; i++)
@@ -260,7 +283,7 @@ set_request(CURL *e, const struct http_client_request *q)
 	curl_easy_setopt(e, CURLOPT_HTTPAUTH, (long)(q->token != NULL ? CURLAUTH_BEARER : CURLAUTH_BASIC));
 	/* Requests to a unix socket are rare: HTTP/1.0 closes the connection after the answer. */
 	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)(is_unix ? CURL_HTTP_VERSION_1_0 : CURL_HTTP_VERSION_1_1));
-	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, (long)!is_unix);
+	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, (long)(!is_unix && !q->is_direct));
 	curl_easy_setopt(e, CURLOPT_POSTFIELDS, q->body);
 	curl_easy_setopt(e, q->body != NULL ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
 	return r;
@@ -275,7 +298,7 @@ http_client_send(struct http_client *h, const struct http_client_request *q)
 		return -ENOMEM;
 	wipe(h);
 	h->header_bytes = 0;
-	if (set_request(h->easy, q) != CURLE_OK)
+	if (set_request(h, q) != CURLE_OK)
 		return -ENOMEM;
 	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* calls on_timer with 0 ms */
 		http_client_disconnect(h);	/* its state after a failure depends on libcurl's version */
@@ -348,12 +371,14 @@ http_client_disconnect(struct http_client *h)
 	if (h->timer != NULL)
 		event_free(h->timer);
 	curl_slist_free_all(h->headers);
+	curl_slist_free_all(h->connect_to);
 	wipe(h);
 	bytes_done(&h->body);
 	h->easy = NULL;
 	h->multi = NULL;
 	h->timer = NULL;
 	h->headers = NULL;
+	h->connect_to = NULL;
 }
 
 int

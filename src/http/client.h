@@ -9,6 +9,7 @@
 #ifndef SLUICE_HTTP_CLIENT_H
 #define SLUICE_HTTP_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,12 +24,20 @@ struct http_client_options {
 	const char *const *headers;	/* "Name: value", ended by NULL; NULL: only libcurl's own */
 	uint32_t timeout_ms;		/* for a whole request */
 	size_t body_max;		/* limit of an answer's body; headers: 128 KiB */
+	/*
+	 * Takes each part of a body as it arrives, with the callback's arg; the body is then not kept. Whether the
+	 * answer is complete, and its status, are known only in the callback. False: ends the request. NULL: the body
+	 * is kept.
+	 */
+	bool (*part)(const char *data, size_t len, void *arg);
 };
 
 /* A request. Nothing is copied: all must stay valid until the callback. */
 struct http_client_request {
 	const char *url;
 	const char *unix_socket;	/* socket to connect to instead of the URL's host, or NULL */
+	const char *connect_to;		/* the same: "NAME:PORT:HOST:PORT", the URL's name and port first, or NULL */
+	bool is_direct;			/* follows no redirect and uses no proxy; so do all to a unix socket */
 	const char *user;		/* basic auth, or NULL */
 	const char *password;
 	const char *token;		/* bearer, or NULL */
