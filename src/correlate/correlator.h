@@ -41,6 +41,11 @@ struct correlator_ops {
 	 * unknown. May call correlator_name_container() and no other function of the correlator. NULL: no resolver.
 	 */
 	void (*container)(const char *runtime, const char *id, void *arg);
+	/*
+	 * Likewise for each new container in a pod, and for a new pod of which a program is in no container ("").
+	 * May call correlator_name_pod() and no other function of the correlator. NULL: no kubelet.
+	 */
+	void (*pod)(const char *pod_uid, const char *container_id, void *arg);
 	void (*finding)(const struct finding_record *r, void *arg);	/* NULL: no findings are made, at no cost */
 };
 
@@ -111,6 +116,20 @@ int correlator_replay(struct correlator *c, const void *data, size_t len);
 void correlator_name_container(struct correlator *c, const char *container_id, const char *name, const char *image);
 /* Calls ops.container for each container without an answer: after a replay, and to ask again. */
 void correlator_ask_containers(struct correlator *c);
+
+/* What a kubelet reports of a pod, and of a container in it. NULL: unknown; container NULL: it does not know it. */
+struct pod_answer {
+	const char *pod;
+	const char *name_space;
+	const char *container;		/* as the pod's specification names it */
+	const char *image;		/* that of the container's runtime takes precedence */
+};
+
+/* Sets the names of a pod and of a container in it, in records from now on. Does nothing if the pod is not known. */
+void correlator_name_pod(struct correlator *c, const char *pod_uid, const char *container_id,
+    const struct pod_answer *names);
+/* Calls ops.pod for each container in a pod, and each pod, without an answer: after a replay, and to ask again. */
+void correlator_ask_pods(struct correlator *c);
 
 struct replayed {
 	uint64_t entries;		/* applied */

@@ -29,6 +29,7 @@ location_free(struct correlator *c, struct location *l)
 	if (l->hh.tbl != NULL)
 		HASH_DEL(c->locations, l);
 	container_unref(c, l->container);
+	pod_unref(c, l->pod);
 	free(l);
 }
 
@@ -92,6 +93,7 @@ static void
 judge(struct correlator *c, struct location *l, const struct program_context *of)
 {
 	struct container *before = l->container;
+	struct pod *pod_before = l->pod;
 	const struct cgroup_path *v2 = cgroup_find(c, l->key.v2, true), *v1 = cgroup_find(c, l->key.v1, false);
 	struct steps rules;
 	const struct placement_group groups[] = { group_of(v2), group_of(v1) };
@@ -108,7 +110,9 @@ judge(struct correlator *c, struct location *l, const struct program_context *of
 		judgement_gave_up(c, of);
 	keep_names(c, &l->placement);
 	l->container = container_get(c, &l->placement);
+	l->pod = pod_get(c, &l->placement);
 	container_unref(c, before);	/* last, since both may be the same */
+	pod_unref(c, pod_before);
 }
 
 /* Returns a reference to the location of a program's cgroups; NULL: both ids are 0, or no memory. */
@@ -155,6 +159,7 @@ location_own(struct correlator *c, struct location *l, const struct placement *p
 	own->placement = *placement;
 	keep_names(c, &own->placement);
 	own->container = container_get(c, &own->placement);
+	own->pod = pod_get(c, &own->placement);
 	location_unref(c, l);
 	return own;
 }
@@ -226,6 +231,24 @@ location_image(const struct location *l)
 	if (l->container != NULL && l->container->image != NULL)
 		return l->container->image;
 	return l->placement.image[0] != '\0' ? l->placement.image : NULL;
+}
+
+const char *
+location_k8s_container(const struct location *l)
+{
+	return l != NULL && !l->placement.is_outside && l->container != NULL ? l->container->k8s_name : NULL;
+}
+
+const char *
+location_k8s_pod(const struct location *l)
+{
+	return l != NULL && l->pod != NULL ? l->pod->name : NULL;
+}
+
+const char *
+location_k8s_namespace(const struct location *l)
+{
+	return l != NULL && l->pod != NULL ? l->pod->name_space : NULL;
 }
 
 void

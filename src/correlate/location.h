@@ -17,6 +17,7 @@
 struct candidate;
 struct container;
 struct correlator;
+struct pod;
 struct process;
 
 /* Where programs run: the paths of their cgroups, and the job, container and limits that follow from them. */
@@ -32,6 +33,7 @@ struct location {
 	struct location *prev, *next;	/* while refs is 0 */
 	struct placement placement;
 	struct container *container;	/* a reference; NULL: none, or without an id */
+	struct pod *pod;		/* a reference; NULL: none */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
 };
@@ -48,6 +50,13 @@ void location_refine(struct correlator *c, struct process *p, const struct candi
  */
 const char *location_name(const struct location *l);
 const char *location_image(const struct location *l);
+/*
+ * Return what the kubelet calls the container, the pod, and its namespace at l; NULL: unknown, or none. A program that
+ * serves a container is in the pod's control group, but not in the container. l may be NULL.
+ */
+const char *location_k8s_container(const struct location *l);
+const char *location_k8s_pod(const struct location *l);
+const char *location_k8s_namespace(const struct location *l);
 /* Frees all locations; no process may refer to one. */
 void locations_free(struct correlator *c);
 

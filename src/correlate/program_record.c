@@ -99,6 +99,9 @@ fill(struct correlator *c, const struct process *p, struct program_record *r, ch
 		r->container_name = location_name(l);
 		r->container_image = location_image(l);
 		r->k8s_pod_uid = name_or_null(l->placement.pod);
+		r->k8s_pod_name = location_k8s_pod(l);
+		r->k8s_namespace = location_k8s_namespace(l);
+		r->k8s_container_name = location_k8s_container(l);
 	}
 	r->overhead = p->is_overhead;
 	if (p->run != NULL)

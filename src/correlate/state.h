@@ -81,6 +81,7 @@ struct correlator {
 	struct location *idle_locations;	/* idle longest first */
 	size_t n_idle_locations;
 	struct container *containers;
+	struct pod *pods;
 	struct cgroup_path *cgroups;	/* least recently used first, as in each list by owner */
 	size_t cgroup_bytes;
 	struct cgroup_owner *cgroup_owners;

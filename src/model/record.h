@@ -16,7 +16,7 @@
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 4
+#define RECORD_SCHEMA_VERSION 5
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -115,6 +115,9 @@ struct program_record {
 	const char *container_name;	/* from the runtime's socket or arguments */
 	const char *container_image;
 	const char *k8s_pod_uid;
+	const char *k8s_pod_name;	/* from the kubelet, as the next two */
+	const char *k8s_namespace;
+	const char *k8s_container_name;
 	struct opt_u64 pid_ns;
 	struct opt_u64 mnt_ns;
 	struct opt_u64 net_ns;

@@ -56,6 +56,8 @@ sample_program_start(void)
 		.argv_truncated = true, .cwd = "/work", .tool = "bwa mem", .tool_rule = "bwa",
 		.uid = { 1000, true }, .gid = { 1001, true }, .cgroup = "/a/b", .cgroup_v1 = "/v1",
 		.container_id = "c0ffee", .container_runtime = "docker",
+		.k8s_pod_uid = "uid", .k8s_pod_name = "align-0", .k8s_namespace = "genomics",
+		.k8s_container_name = "bwa",
 		.pid_ns = { 4026531836, true }, .mnt_ns = { 4026531841, true },
 		.net_ns = { 4026531840, true }, .scheduler = "slurm", .job_id = "4711",
 		.job_step = "batch", .trace_id = "t", .span_id = "s", .variables = variables,

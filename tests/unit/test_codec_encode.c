@@ -177,6 +177,10 @@ a_program_start_has_its_fields_and_no_end(void **state)
 	avro_value_get_by_index(&argv, 5, &item, NULL);
 	avro_value_get_string(&item, &text, NULL);
 	assert_string_equal(text, "A \xc3\xa9.fq");
+	assert_text(&v, "k8s_pod_uid", "uid");
+	assert_text(&v, "k8s_pod_name", "align-0");
+	assert_text(&v, "k8s_namespace", "genomics");
+	assert_text(&v, "k8s_container_name", "bwa");
 	variables = field(&v, "variables");
 	avro_value_get_size(&variables, &n);
 	assert_int_equal(n, 2);

@@ -16,6 +16,8 @@
 #include "events.h"
 
 #define A "a3b1f2c4d5e6f708192a3b4c5d6e7f80a1b2c3d4e5f60718293a4b5c6d7e8f90"
+#define POD "6a4ce4a0-ba47-11ea-b2a7-0cc47ac5979e"
+#define POD_PATH "/kubepods/burstable/pod" POD
 #define B "b3b1f2c4d5e6f708192a3b4c5d6e7f80a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
 enum {
@@ -23,6 +25,9 @@ enum {
 	GROUP_A_BELOW,		/* of the same container */
 	GROUP_B,
 	GROUP_NONE,
+	GROUP_POD,		/* of no container */
+	GROUP_IN_POD,		/* a container of that pod */
+	GROUP_PAUSE,		/* another, which the kubelet does not list */
 	GONE_FOR_S = 4,		/* for less long what has ended is kept for its children */
 };
 
@@ -30,6 +35,7 @@ struct reported {
 	uint32_t pid;
 	enum record_phase phase;
 	char name[64], image[64];	/* "" null */
+	char pod[64];			/* "NAMESPACE/POD/CONTAINER" of Kubernetes, each "" null */
 };
 
 static struct world w;
@@ -48,7 +54,9 @@ on_program(const struct program_record *r, void *arg)
 
 	(void)arg;
 	assert_true(n_reported < sizeof(reported) / sizeof(reported[0]));
-	*t = (struct reported){ r->id.pid, r->phase, "", "" };
+	*t = (struct reported){ .pid = r->id.pid, .phase = r->phase };
+	snprintf(t->pod, sizeof(t->pod), "%s/%s/%s", r->k8s_namespace != NULL ? r->k8s_namespace : "",
+	    r->k8s_pod_name != NULL ? r->k8s_pod_name : "", r->k8s_container_name != NULL ? r->k8s_container_name : "");
 	if (r->container_name != NULL)
 		snprintf(t->name, sizeof(t->name), "%s", r->container_name);
 	if (r->container_image != NULL)
@@ -87,11 +95,22 @@ on_container(const char *runtime, const char *id, void *arg)
 		correlator_name_container(w.c, id, "at-once", "known:1");
 }
 
+/* In the list of those asked for they are "pod UID ID". */
+static void
+on_pod(const char *uid, const char *id, void *arg)
+{
+	(void)arg;
+	assert_true(n_asked < sizeof(asked) / sizeof(asked[0]));
+	snprintf(asked[n_asked++], sizeof(asked[0]), "pod %.8s %.8s", uid, id);
+	if (is_known)
+		correlator_name_pod(w.c, uid, id, &(struct pod_answer){ "p", "ns", "c", "known:1" });
+}
+
 static void
 begins(void)
 {
 	static const struct correlator_ops ops = { .program = on_program, .usage = on_usage, .task = on_work,
-		.run = on_work, .wal = on_wal_entry, .container = on_container };
+		.run = on_work, .wal = on_wal_entry, .container = on_container, .pod = on_pod };
 	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules };
 
 	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
@@ -126,6 +145,9 @@ host_with_rules(const char *text)
 	learns(GROUP_A_BELOW, "/docker/" A "/deep");
 	learns(GROUP_B, "/machine.slice/libpod-" B ".scope");
 	learns(GROUP_NONE, "/user.slice");
+	learns(GROUP_POD, POD_PATH);
+	learns(GROUP_IN_POD, POD_PATH "/" A);
+	learns(GROUP_PAUSE, POD_PATH "/" B);
 }
 
 static int
@@ -391,6 +413,98 @@ after_a_replay_those_without_a_name_are_asked_for(void **state)
 	says(&b, PHASE_END, "other", "tools:2");
 }
 
+static void
+says_pod(const struct being *b, enum record_phase phase, const char *pod)
+{
+	for (size_t i = n_reported; i-- > 0;) {
+		if (reported[i].pid == b->key.pid && reported[i].phase == phase) {
+			assert_string_equal(reported[i].pod, pod);
+			return;
+		}
+	}
+	fail();
+}
+
+static void
+pods_have_names_from_the_kubelet(void **state)
+{
+	struct being inside = runs(NULL, GROUP_IN_POD, "sh"), pause = runs(NULL, GROUP_PAUSE, "pause");
+	struct being around = runs(NULL, GROUP_POD, "sh"), none = runs(NULL, GROUP_NONE, "sh"), late;
+	const struct pod_answer whole = { "align-0", "genomics", "bwa", "bwa:1" }, other = { "align-0", "genomics", NULL, NULL };
+
+	(void)state;
+	assert_int_equal(n_asked, 4);			/* each of the containers also from its runtime */
+	assert_string_equal(asked[0], "pod 6a4ce4a0 a3b1f2c4");
+	assert_string_equal(asked[2], "pod 6a4ce4a0 b3b1f2c4");
+	says_pod(&inside, PHASE_START, "//");
+	correlator_name_pod(w.c, POD, B, &other);
+	correlator_name_pod(w.c, POD, A, &whole);
+	correlator_name_pod(w.c, POD, "unheard-of", &whole);
+	correlator_name_pod(w.c, "unheard-of", A, &(struct pod_answer){ "x", "x", "x", "x" });
+	late = runs(NULL, GROUP_IN_POD, "cat");
+	says_pod(&late, PHASE_START, "genomics/align-0/bwa");
+	says(&late, PHASE_START, "", "bwa:1");
+	exits(&w, &inside, 0);
+	exits(&w, &pause, 0);
+	exits(&w, &around, 0);
+	exits(&w, &none, 0);
+	says_pod(&inside, PHASE_END, "genomics/align-0/bwa");
+	says_pod(&pause, PHASE_END, "genomics/align-0/");
+	says_pod(&around, PHASE_END, "genomics/align-0/");
+	says_pod(&none, PHASE_END, "//");
+	/* Only the container that the kubelet does not list is asked for again. */
+	n_asked = 0;
+	correlator_ask_pods(w.c);
+	assert_int_equal(n_asked, 1);
+	assert_string_equal(asked[0], "pod 6a4ce4a0 b3b1f2c4");
+}
+
+/* The uid of a pod alone makes no container that of the pod. */
+static void
+a_container_is_named_only_by_its_own_pod(void **state)
+{
+	struct being b = runs(NULL, GROUP_A, "sh"), pod = runs(NULL, GROUP_POD, "sh");
+
+	(void)state;
+	correlator_name_pod(w.c, POD, A, &(struct pod_answer){ "align-0", "genomics", "bwa", "bwa:1" });
+	exits(&w, &b, 0);
+	exits(&w, &pod, 0);
+	says_pod(&b, PHASE_END, "//");
+	says(&b, PHASE_END, "", "");
+	says_pod(&pod, PHASE_END, "genomics/align-0/");
+}
+
+static void
+the_image_of_the_runtime_goes_before_that_of_the_kubelet(void **state)
+{
+	struct being b = runs(NULL, GROUP_IN_POD, "sh");
+
+	(void)state;
+	correlator_name_container(w.c, A, "k8s_bwa_align-0", "bwa@runtime");
+	correlator_name_pod(w.c, POD, A, &(struct pod_answer){ "align-0", "genomics", "bwa", "bwa:1" });
+	exits(&w, &b, 0);
+	says(&b, PHASE_END, "k8s_bwa_align-0", "bwa@runtime");
+	says_pod(&b, PHASE_END, "genomics/align-0/bwa");
+}
+
+static void
+names_of_a_pod_that_are_known_are_in_the_first_record(void **state)
+{
+	struct being b, again;
+
+	(void)state;
+	is_known = true;
+	b = runs(NULL, GROUP_IN_POD, "sh");
+	says_pod(&b, PHASE_START, "ns/p/c");
+	n_asked = 0;
+	rules->generation++;		/* judged anew, in the same pod */
+	again = runs(NULL, GROUP_IN_POD, "sh");
+	says_pod(&again, PHASE_START, "ns/p/c");
+	assert_int_equal(n_asked, 0);
+	correlator_ask_pods(w.c);
+	assert_int_equal(n_asked, 0);
+}
+
 int
 main(void)
 {
@@ -405,6 +519,10 @@ main(void)
 		TEST(a_container_is_forgotten_with_its_last_programs),
 		TEST(new_rules_ask_nobody_again),
 		TEST(after_a_replay_those_without_a_name_are_asked_for),
+		TEST(pods_have_names_from_the_kubelet),
+		TEST(a_container_is_named_only_by_its_own_pod),
+		TEST(the_image_of_the_runtime_goes_before_that_of_the_kubelet),
+		TEST(names_of_a_pod_that_are_known_are_in_the_first_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

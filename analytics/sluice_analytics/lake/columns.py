@@ -24,7 +24,7 @@ FIELDS = (
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -98,9 +98,9 @@ COLUMNS: dict[str, list[Column]] = {
         *_plain(
             "phase:s pid:i ppid:i start_time:t program_start_time:t program_index:i program_id:s "
             "parent_program_id:s forked:b exe:s comm:s argv:as cwd:s tool:s uid:i cgroup:s container_id:s "
-            "container_runtime:s container_name:s container_image:s k8s_pod_uid:s scheduler:s job_id:s job_step:s "
-            "trace_id:s span_id:s overhead:b confidence:f observed_time:t end_time:t end_reason:s exit_code:i "
-            "exit_signal:i core_dumped:b oom_killed:b"
+            "container_runtime:s container_name:s container_image:s k8s_pod_uid:s k8s_pod_name:s k8s_namespace:s "
+            "k8s_container_name:s scheduler:s job_id:s job_step:s trace_id:s span_id:s overhead:b confidence:f "
+            "observed_time:t end_time:t end_reason:s exit_code:i exit_signal:i core_dumped:b oom_killed:b"
         ),
         *_USAGE,
     ],

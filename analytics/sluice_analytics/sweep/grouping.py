@@ -20,7 +20,8 @@ OF_PIECES = {
 
 OF_PROGRAMS = {
     "container": "container", "user": "uid", "scheduler": "scheduler", "job_id": "job_id", "job_step": "job_step",
-    "k8s_pod_uid": "k8s_pod_uid", "container_id": "container_id", "container_name": "container_name",
+    "k8s_pod_uid": "k8s_pod_uid", "k8s_pod_name": "k8s_pod_name", "k8s_namespace": "k8s_namespace",
+    "k8s_container_name": "k8s_container_name", "container_id": "container_id", "container_name": "container_name",
     "container_image": "container_image", "container_runtime": "container_runtime", "cgroup": "cgroup", "exe": "exe",
     "cwd": "cwd", "trace_id": "trace_id",
 }  # fmt: skip
