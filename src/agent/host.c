@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "model/losses.h"
 #include "runtime/container_resolver.h"
+#include "runtime/kubelet.h"
 #include "spool/spool.h"
 
 /* The first byte of an entry in the spool: whose entry it is. */
@@ -236,6 +237,7 @@ on_close(struct agent *a)
 	struct host_agent *h = host_agent(a);
 
 	container_resolver_close(h->names);
+	kubelet_close(h->kubelet);
 	proc_reader_free(h->found);
 	free(h->unknown);
 	return 0;
@@ -285,6 +287,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	ops.wal = on_wal_entry;
 	ops.container = host_on_container;
+	ops.pod = host_on_pod;
 	c.max_processes = probes_max_processes(a->probes);
 	r = correlator_new(&c, &ops, h, &a->correlator);
 	if (r == 0)

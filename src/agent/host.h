@@ -10,6 +10,8 @@
 
 struct agent_record;
 struct container_resolver_counts;
+struct kubelet;
+struct kubelet_options;
 struct sight;
 struct spool;
 
@@ -81,12 +83,16 @@ int agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int err
  * process; see runtime/container_resolver.h. 0 or a negative errno.
  */
 int agent_ask_sockets(struct agent *a, const char *const *sockets, size_t n);
-/* Asks again about containers without an answer, after a socket did not answer. */
+/* Asks again about containers and pods without an answer, after a socket or the kubelet did not answer. */
 void agent_ask_again(struct agent *a);
 /* Returns counts of the runtimes' answers; NULL: no socket is configured. */
 const struct container_resolver_counts *agent_container_counts(const struct agent *a);
 /* Returns the state of socket i, as container_resolver_state() does. */
 int agent_socket_state(const struct agent *a, size_t i);
+/* From now on asks this node's kubelet for names of pods, likewise; see runtime/kubelet.h. 0 or a negative errno. */
+int agent_ask_kubelet(struct agent *a, const struct kubelet_options *options);
+/* Returns what is asked, for its state and counts; NULL: no kubelet is configured. */
+const struct kubelet *agent_kubelet(const struct agent *a);
 
 /* From now on readers have no capability, but one that reads headers. To be called as the agent gives up its own. */
 void agent_confine_readers(struct agent *a);

@@ -25,6 +25,7 @@ struct host_agent {
 	struct spool *spool;		/* the caller's */
 	struct agent_owner owner;
 	struct container_resolver *names;	/* owned; NULL: no socket is configured */
+	struct kubelet *kubelet;	/* owned; NULL: none is configured */
 	void (*on_rules)(int error, uint64_t generation, void *arg);
 	void *on_rules_arg;
 
@@ -96,7 +97,8 @@ void host_discover_refused(struct host_agent *h, uint64_t now_ns);
 /* Takes a state of a discovery pass; false: it is none, and the correlator's. */
 bool host_discover_state(struct agent *a, const struct state_event *s);
 
-/* containers.c: the container callback of struct correlator_ops. */
+/* containers.c: the callbacks container and pod of struct correlator_ops. */
 void host_on_container(const char *runtime, const char *id, void *arg);
+void host_on_pod(const char *pod_uid, const char *container_id, void *arg);
 
 #endif

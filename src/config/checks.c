@@ -136,23 +136,29 @@ check_listener(const char *text, char *why, size_t why_size)
 	return true;
 }
 
-bool
-listener_is_local(const char *text)
+/* Whether a host, by its name or address, is this one. */
+static bool
+host_is_local(const char *host)
 {
-	char host[HOST_MAX + 1];
 	struct in6_addr v6;
 	struct in_addr v4;
-	const char *port;
 
-	if (strcmp(text, "off") == 0 || strncmp(text, "unix:", 5) == 0)
-		return true;
-	if (!split_address(text, host, &port))
-		return false;
 	if (strcmp(host, "localhost") == 0)
 		return true;
 	if (inet_pton(AF_INET, host, &v4) == 1)
 		return ntohl(v4.s_addr) >> 24 == 127;
 	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+bool
+listener_is_local(const char *text)
+{
+	char host[HOST_MAX + 1];
+	const char *port;
+
+	if (strcmp(text, "off") == 0 || strncmp(text, "unix:", 5) == 0)
+		return true;
+	return split_address(text, host, &port) && host_is_local(host);
 }
 
 bool
@@ -264,6 +270,36 @@ check_url(const char *text, char *why, size_t why_size)
 	if (!split_address(authority, host, &port) || (port != NULL && !check_port(port, false)) ||
 	    strpbrk(rest, " \\\"<>") != NULL)
 		return REFUSE("'%s' is not a URL: write http://HOST:PORT", shown(text, show));
+	return true;
+}
+
+bool
+check_kubelet_url(const char *text, char *why, size_t why_size)
+{
+	bool is_https = strncasecmp(text, "https://", 8) == 0, is_http = strncasecmp(text, "http://", 7) == 0;
+	const char *authority = text + (is_https ? 8 : 7), *port;
+	char show[SHOWN_SIZE], host[HOST_MAX + 1];
+
+	if (text[0] == '\0')
+		return true;
+	if (strchr(text, '@') != NULL)
+		return REFUSE("the URL of a kubelet has no credentials in it: use containers.kubelet.token_file");
+	if ((!is_https && !is_http) || strpbrk(authority, "/?# \\\"<>") != NULL || !split_address(authority, host, &port) ||
+	    port == NULL || !check_port(port, false))
+		return REFUSE("'%s' is not the URL of a kubelet: write https://127.0.0.1:10250", shown(text, show));
+	if (is_http && !host_is_local(host))
+		return REFUSE("'%s' has no TLS and is not this host: write https://, or http://127.0.0.1:10255",
+		    shown(text, show));
+	return true;
+}
+
+bool
+check_server_name(const char *text, char *why, size_t why_size)
+{
+	char show[SHOWN_SIZE];
+
+	if (strlen(text) >= HOST_MAX || strspn(text, LETTERS DIGITS ".-_") != strlen(text))
+		return REFUSE("'%s' is not the name of a host", shown(text, show));
 	return true;
 }
 

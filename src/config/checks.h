@@ -9,7 +9,7 @@
 
 /*
  * Each returns true if text is a valid value; otherwise false, with the fault and a hint in why. Texts are not empty,
- * except for check_prefix(). None of them opens a file or looks a name up.
+ * except for check_prefix() and check_kubelet_url(). None of them opens a file or looks a name up.
  */
 
 /* An absolute path, short enough for a name to follow it. */
@@ -34,6 +34,10 @@ bool check_broker(const char *text, char *why, size_t why_size);
 bool check_prefix(const char *text, char *why, size_t why_size);
 /* An http:// or https:// base URL without credentials, query or fragment. */
 bool check_url(const char *text, char *why, size_t why_size);
+/* https://HOST:PORT without a path, or http:// where HOST is local. May be empty. */
+bool check_kubelet_url(const char *text, char *why, size_t why_size);
+/* The name of a host, as in a certificate. */
+bool check_server_name(const char *text, char *why, size_t why_size);
 /* A user name for basic authentication: it has no colon. */
 bool check_login(const char *text, char *why, size_t why_size);
 

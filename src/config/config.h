@@ -23,7 +23,7 @@ enum {
 	CONFIG_FILE_BYTES_MAX = 1 << 20,
 	CONFIG_SECRET_BYTES_MAX = 64 << 10,
 	CONFIG_SECRET_TIMEOUT_MS = 10000,
-	CONFIG_KEYS_MAX = 64,
+	CONFIG_KEYS_MAX = 80,
 	CONFIG_SOCKETS_MAX = 4,
 	CONFIG_METRICS_MAX = 4,
 };
@@ -116,6 +116,12 @@ struct config {
 	} engines;
 	struct {
 		struct config_strings sockets;	/* of runtimes that may be asked for names and images */
+		struct {
+			char *url;		/* of the kubelet; "": it is not asked */
+			char *server_name;
+			char *ca_file;
+			char *token_file;
+		} kubelet;
 	} containers;
 	struct {
 		struct config_strings detail;

@@ -73,6 +73,24 @@ check_registry(const struct whole *w)
 }
 
 static void
+check_kubelet(const struct whole *w)
+{
+	static const char *const others[] = { "containers.kubelet.server_name", "containers.kubelet.ca_file",
+		"containers.kubelet.token_file", NULL };
+	const char *url = w->c->containers.kubelet.url;
+	bool is_plain = strncasecmp(url, "http:", 5) == 0;
+
+	for (int i = 0; others[i] != NULL; i++) {
+		if (is_written(w, others[i]) && !is_written(w, "containers.kubelet.url"))
+			WRONG_KEY(w, others[i], "%s has no effect without containers.kubelet.url: add "
+			    "`url: \"https://127.0.0.1:10250\"`", others[i]);
+		else if (is_written(w, others[i]) && is_plain)
+			WRONG_KEY(w, others[i], "%s has no effect without TLS: change containers.kubelet.url to https://, or "
+			    "remove it", others[i]);
+	}
+}
+
+static void
 check_properties(const struct whole *w)
 {
 	const struct config_pairs *p = &w->c->kafka.properties, *s = &w->c->kafka.secrets;
@@ -147,6 +165,7 @@ config_check_whole(const struct config *c, struct config_errors *errors)
 
 	check_delivery(&w);
 	check_registry(&w);
+	check_kubelet(&w);
 	check_properties(&w);
 	check_metrics(&w);
 	check_folders(&w);

@@ -292,5 +292,7 @@ figure_part_exists(enum figure_part part, const struct agent_status *s)
 		return s->registry.state != REGISTRY_UNUSED;
 	if (part == FIGURE_PART_lake)
 		return s->lake.is_there;
+	if (part == FIGURE_PART_kubelet)
+		return s->kubelet.is_asked;
 	return part != FIGURE_PART_containers || s->containers.is_asked;
 }

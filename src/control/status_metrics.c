@@ -339,7 +339,8 @@ status_metrics(const struct agent_status *s, struct bytes *out)
 {
 	static const enum figure_part order[] = { FIGURE_PART_agent, FIGURE_PART_process, FIGURE_PART_config,
 		FIGURE_PART_seeing, FIGURE_PART_loss, FIGURE_PART_records, FIGURE_PART_spool, FIGURE_PART_output,
-		FIGURE_PART_lake, FIGURE_PART_registry, FIGURE_PART_containers, FIGURE_PART_doors };
+		FIGURE_PART_lake, FIGURE_PART_registry, FIGURE_PART_containers, FIGURE_PART_kubelet,
+		FIGURE_PART_doors };
 	struct writer w = { .out = out };
 
 	_Static_assert(sizeof(order) / sizeof(order[0]) == FIGURE_PARTS, "each part has metrics");

@@ -162,8 +162,8 @@ static void
 put_parts(struct page *p, const struct agent_status *s)
 {
 	static const enum figure_part order[] = { FIGURE_PART_config, FIGURE_PART_output, FIGURE_PART_registry,
-		FIGURE_PART_lake, FIGURE_PART_spool, FIGURE_PART_seeing, FIGURE_PART_containers, FIGURE_PART_process,
-		FIGURE_PART_agent };
+		FIGURE_PART_lake, FIGURE_PART_spool, FIGURE_PART_seeing, FIGURE_PART_containers, FIGURE_PART_kubelet,
+		FIGURE_PART_process, FIGURE_PART_agent };
 	bool has_line = false;
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {

@@ -47,6 +47,8 @@ allow_configured(struct confinement *to, const struct daemon *d)
 	confine_allow_reading(to, c->registry.ca_file);
 	confine_allow_reading(to, c->registry.cert_file);
 	confine_allow_reading(to, c->registry.key_file);
+	confine_allow_reading(to, c->containers.kubelet.ca_file);
+	confine_allow_reading(to, c->containers.kubelet.token_file);
 	for (size_t i = 0; i < c->kafka.properties.n; i++)
 		confine_allow_reading(to, c->kafka.properties.list[i].value);
 }

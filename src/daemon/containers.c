@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * containers: the sockets of container runtimes, which are asked with the privileges of the agent's
- * account; changes of their state are logged, including a refusal for lack of permission.
+ * containers: the sockets of container runtimes and this node's kubelet, which are asked with the privileges of the
+ * agent's account; changes of their state are logged, including a refusal for lack of permission.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "daemon/state.h"
 #include "runtime/container_resolver.h"
+#include "runtime/kubelet.h"
 
 #define ASK_AGAIN_EACH_S 10	/* the resolver waits longer for a socket that does not answer */
 
@@ -41,8 +42,45 @@ tell(struct daemon *d, size_t i, int state)
 		    "containers have no names for now: %s does not answer: %s", path, strerror(-state));
 }
 
-int
-daemon_open_containers(struct daemon *d)
+/* The same of the kubelet. */
+static void
+tell_kubelet(struct daemon *d)
+{
+	const struct kubelet *k = agent_kubelet(d->agent);
+	int state = kubelet_state(k), before = d->kubelet_state;
+
+	if (state == KUBELET_NOT_ASKED || state == before)
+		return;
+	d->kubelet_state = state;
+	if (state == 0 && before < 0)
+		log_fields(LOG_LEVEL_INFO, "containers.kubelet", LOG_FIELDS(LOG_TEXT("url", d->config->containers.kubelet.url)),
+		    "the kubelet answers now: pods have names");
+	else if (state < 0)
+		log_fields(LOG_LEVEL_WARNING, "containers.kubelet", LOG_FIELDS(LOG_TEXT("url", d->config->containers.kubelet.url)),
+		    "pods have no names for now: %s", kubelet_error(k));
+}
+
+static int
+open_kubelet(struct daemon *d)
+{
+	const struct kubelet_options o = {
+		.url = d->config->containers.kubelet.url,
+		.server_name = d->config->containers.kubelet.server_name,
+		.ca_file = d->config->containers.kubelet.ca_file,
+		.token_file = d->config->containers.kubelet.token_file,
+	};
+	int r;
+
+	if (o.url[0] == '\0')
+		return 0;
+	r = agent_ask_kubelet(d->agent, &o);
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "containers.open", "cannot ask the kubelet for names of pods: %s", strerror(-r));
+	return r;
+}
+
+static int
+open_sockets(struct daemon *d)
 {
 	const struct config_strings *sockets = &d->config->containers.sockets;
 	int r;
@@ -60,6 +98,14 @@ daemon_open_containers(struct daemon *d)
 	return r;
 }
 
+int
+daemon_open_containers(struct daemon *d)
+{
+	int r = open_sockets(d);
+
+	return r == 0 ? open_kubelet(d) : r;
+}
+
 void
 daemon_watch_containers(struct daemon *d)
 {
@@ -71,6 +117,8 @@ daemon_watch_containers(struct daemon *d)
 		if (state != CONTAINER_RESOLVER_NOT_ASKED)
 			tell(d, i, state);
 	}
-	if (n > 0 && d->seconds % ASK_AGAIN_EACH_S == 0)
+	if (agent_kubelet(d->agent) != NULL)
+		tell_kubelet(d);
+	if ((n > 0 || agent_kubelet(d->agent) != NULL) && d->seconds % ASK_AGAIN_EACH_S == 0)
 		agent_ask_again(d->agent);
 }

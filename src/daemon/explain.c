@@ -51,6 +51,9 @@ on_shown(const struct program_record *r, void *arg)
 	put(s->answer, s->text, "container_name", r->container_name);
 	put(s->answer, s->text, "container_image", r->container_image);
 	put(s->answer, s->text, "k8s_pod_uid", r->k8s_pod_uid);
+	put(s->answer, s->text, "k8s_pod_name", r->k8s_pod_name);
+	put(s->answer, s->text, "k8s_namespace", r->k8s_namespace);
+	put(s->answer, s->text, "k8s_container_name", r->k8s_container_name);
 	put(s->answer, s->text, "pipeline", r->head.pipeline);
 	put(s->answer, s->text, "run_id", r->head.run_id);
 	put(s->answer, s->text, "run_source", r->run_source);

@@ -104,6 +104,7 @@ struct daemon {
 	struct lake_retention_stats lake;
 	const char *waits[TOPIC_COUNT];	/* why a topic waits, static; NULL: it does not */
 	int socket_states[CONFIG_SOCKETS_MAX];	/* values of agent_socket_state() */
+	int kubelet_state;		/* value of kubelet_state(), as was logged last */
 };
 
 /* doors.c */
@@ -133,7 +134,7 @@ void daemon_watch_delivery(struct daemon *d);
 void daemon_forget_secrets(struct daemon *d);
 
 /* containers.c */
-/* Registers the runtimes' sockets, after privileges were dropped. Returns 0, or negative after logging. */
+/* Registers runtimes' sockets and the kubelet, after privileges were dropped. 0, or negative after logging. */
 int daemon_open_containers(struct daemon *d);
 /* Logs changes of the sockets and asks again for names; called once a second. */
 void daemon_watch_containers(struct daemon *d);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "daemon/state.h"
 #include "runtime/container_resolver.h"
+#include "runtime/kubelet.h"
 #include "stream/stream.h"
 
 _Static_assert((int)STATUS_PROBES >= (int)PROBES_PROGRAMS, "a status has room for each BPF program");
@@ -182,6 +183,25 @@ fill_containers(struct agent_status *s, struct daemon *d)
 }
 
 static void
+fill_kubelet(struct agent_status *s, struct daemon *d)
+{
+	const struct kubelet *k = agent_kubelet(d->agent);
+	const struct kubelet_counts *c;
+
+	if (k == NULL)
+		return;
+	c = kubelet_counts(k);
+	s->kubelet.is_asked = true;
+	s->kubelet.pods = c->pods;
+	s->kubelet.left_out = c->left_out;
+	s->kubelet.named = c->named;
+	s->kubelet.unknown = c->unknown;
+	s->kubelet.requests = c->requests;
+	s->kubelet.failed = c->failed;
+	snprintf(s->kubelet.error, sizeof(s->kubelet.error), "%s", kubelet_error(k));
+}
+
+static void
 put_limit(struct agent_status *s, const char *door, const char *reason, uint64_t count)
 {
 	s->limits[s->n_limits++] = (struct status_limit){ door, reason, count };
@@ -267,6 +287,7 @@ daemon_fill_status(struct agent_status *s, void *arg)
 	fill_spool(s, d);
 	fill_output(s, d);
 	fill_containers(s, d);
+	fill_kubelet(s, d);
 	fill_doors(s, d);
 	fill_own(s, d->agent);
 }

@@ -61,6 +61,35 @@ what_excludes_each_other_is_reported(void **state)
 }
 
 static void
+what_the_kubelet_is_sent_goes_over_tls(void **state)
+{
+	(void)state;
+	wrong_is("containers: {kubelet: {url: \"https://127.0.0.1:10250\", ca_file: /c, token_file: /t, server_name: node-1.x}}\n", "");
+	wrong_is("containers: {kubelet: {url: \"http://127.0.0.1:10255\"}}\n", "");
+	wrong_is("containers: {kubelet: {url: \"http://[::1]:10255\"}}\n", "");
+	wrong_is("containers: {kubelet: {url: \"\"}}\n", "");
+	wrong_is("containers: {kubelet: {url: \"http://127.0.0.1:10255\", token_file: /t}}\n", "f:1:55: "
+	    "containers.kubelet.token_file has no effect without TLS: change containers.kubelet.url to https://, or remove it\n");
+	wrong_is("containers: {kubelet: {token_file: /t}}\n", "f:1:24: containers.kubelet.token_file has no effect without "
+	    "containers.kubelet.url: add `url: \"https://127.0.0.1:10250\"`\n");
+	wrong_is("containers: {kubelet: {url: \"http://10.0.0.1:10255\"}}\n", "f:1:29: containers.kubelet.url: "
+	    "'http://10.0.0.1:10255' has no TLS and is not this host: write https://, or http://127.0.0.1:10255\n");
+	wrong_is("containers: {kubelet: {url: \"https://u:secret@h:1\"}}\n", "f:1:29: containers.kubelet.url: the URL of a "
+	    "kubelet has no credentials in it: use containers.kubelet.token_file\n");
+	for (const char *const *text = (const char *const[]){ "https://h", "https://h:0", "https://h:1/pods", "h:1", "https://h:1?x",
+	    "ftp://h:1", "https://:1", NULL }; *text != NULL; text++) {
+		char file[128], want[256];
+
+		snprintf(file, sizeof(file), "containers: {kubelet: {url: \"%s\"}}\n", *text);
+		snprintf(want, sizeof(want), "f:1:29: containers.kubelet.url: '%s' is not the URL of a kubelet: write "
+		    "https://127.0.0.1:10250\n", *text);
+		wrong_is(file, want);
+	}
+	wrong_is("containers: {kubelet: {url: \"https://127.0.0.1:10250\", server_name: \"a b\"}}\n", "f:1:69: "
+	    "containers.kubelet.server_name: 'a b' is not the name of a host\n");
+}
+
+static void
 metrics_leave_the_host_only_on_demand(void **state)
 {
 	static const char *const local[] = { "127.0.0.1:1", "127.255.0.9:1", "localhost:1", "[::1]:1",
@@ -96,6 +125,7 @@ main(void)
 		cmocka_unit_test(kafka_and_registry_need_each_other),
 		cmocka_unit_test(what_comes_in_pairs_is_asked_for),
 		cmocka_unit_test(what_excludes_each_other_is_reported),
+		cmocka_unit_test(what_the_kubelet_is_sent_goes_over_tls),
 		cmocka_unit_test(metrics_leave_the_host_only_on_demand),
 		cmocka_unit_test(each_folder_is_its_own),
 	};

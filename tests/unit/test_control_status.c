@@ -467,6 +467,45 @@ names_of_containers_are_reported_where_they_are_asked_for(void **state)
 }
 
 static void
+names_of_pods_are_reported_where_the_kubelet_is_asked(void **state)
+{
+	const char *m;
+	json_t *j;
+
+	(void)state;
+	status_sample(&s);
+	j = status_json(&s);
+	assert_true(json_is_null(at(j, "kubelet")));
+	json_decref(j);
+	assert_null(strstr(text(false), "kubelet"));
+	assert_null(strstr(metrics(), "sluice_kubelet"));
+
+	s.kubelet.is_asked = true;
+	s.kubelet.pods = 12;
+	s.kubelet.left_out = 1;
+	s.kubelet.named = 9;
+	s.kubelet.unknown = 3;
+	s.kubelet.requests = 7;
+	s.kubelet.failed = 2;
+	j = status_json(&s);
+	assert_int_equal(number(j, "kubelet.pods"), 12);
+	assert_int_equal(number(j, "kubelet.left_out"), 1);
+	assert_int_equal(number(j, "kubelet.failed"), 2);
+	assert_true(json_is_null(at(j, "kubelet.last_error")));
+	json_decref(j);
+	assert_non_null(strstr(text(false), "\nkubelet     12 pods, 9 named, 3 unknown, by 7 requests, 2 failed\n"));
+	snprintf(s.kubelet.error, sizeof(s.kubelet.error), "its answer is no list of pods");
+	assert_non_null(strstr(text(false), "2 failed\n            last error: its answer is no list of pods\n"));
+	m = metrics();
+	assert_non_null(strstr(m, "\nsluice_kubelet_pods 12\n"));
+	assert_non_null(strstr(m, "\nsluice_kubelet_pods_left_out 1\n"));
+	assert_non_null(strstr(m, "\nsluice_kubelet_names_total{result=\"named\"} 9\n"
+	    "sluice_kubelet_names_total{result=\"unknown\"} 3\n"));
+	assert_non_null(strstr(m, "\nsluice_kubelet_requests_total 7\n"));
+	assert_non_null(strstr(m, "\nsluice_kubelet_requests_failed_total 2\n"));
+}
+
+static void
 each_row_fits_its_outputs(void **state)
 {
 	(void)state;
@@ -530,6 +569,7 @@ manual_and_alerts_name_what_there_is(void **state)
 	(void)state;
 	status_sample_bad(&s);
 	s.containers.is_asked = true;
+	s.kubelet.is_asked = true;
 	s.lake.is_there = true;
 	metrics();
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -622,6 +662,7 @@ main(void)
 		cmocka_unit_test(each_row_fits_its_outputs),
 		cmocka_unit_test_teardown(manual_and_alerts_name_what_there_is, teardown),
 		cmocka_unit_test_teardown(names_of_containers_are_reported_where_they_are_asked_for, teardown),
+		cmocka_unit_test_teardown(names_of_pods_are_reported_where_the_kubelet_is_asked, teardown),
 		cmocka_unit_test_teardown(no_hostile_name_acts_on_the_terminal_or_makes_a_metric, teardown),
 	};
 
