@@ -17,8 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/core_types.h"
-#include "attach/kernel_types.h"
+#include "attach/offer.h"
 #include "attach/probes_state.h"
 #include "attach/sizes.h"
 #include "attach/variables.h"
@@ -30,25 +29,6 @@
 #define STALE_HURRY_NS UINT64_C(1000000000)
 #define CALIBRATION_SAMPLES 50
 #define CALIBRATION_WINDOW_NS UINT64_C(10000000000)
-
-/*
- * Suffixes of the copies of a program where tracepoints may be preempted (lifecycle.bpf.c): "on_exec_7" for
- * "on_exec".
- */
-static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
-
-/* The facts that decide the load, read once: which hooks of the signals this kernel has, and some more. */
-struct offer {
-	struct kernel_types *types;	/* owned */
-	int core_types;			/* owned file of those that relocations need; negative: libbpf is given all */
-	bool has[SIGNALS][SIGNAL_HOOKS];
-	bool has_current_task_btf;	/* the helper, from 5.11 */
-	bool has_loop;			/* the helper bpf_loop(), from 5.17 */
-	bool has_syscall;		/* programs that user space calls, and a loop over a map for them, from 5.14 */
-	bool has_iter_num;		/* the kernel's function for programs, from 6.4 */
-	bool has_rdonly_cast;		/* the kernel's function for programs, from 6.2 */
-	bool can_be_preempted;		/* programs on tracepoints can be preempted */
-};
 
 /* libbpf's first warning has the reason why a load failed; the rest repeats it. */
 static char libbpf_first_warning[512];
@@ -65,114 +45,6 @@ on_libbpf_print(enum libbpf_print_level level, const char *format, va_list ap)
 		libbpf_first_warning[strcspn(libbpf_first_warning, "\n")] = '\0';
 	}
 	return 0;
-}
-
-static int
-offer_read(struct offer *o, char *error, size_t error_size)
-{
-	static const struct kernel_test task_btf = { KERNEL_FUNCTION, "bpf_get_current_task_btf" };
-	static const struct kernel_test loop = { KERNEL_FUNCTION, "bpf_loop" };
-	static const struct kernel_test syscall = { KERNEL_FUNCTION, "bpf_sys_bpf" };
-	static const struct kernel_test iter_num = { KERNEL_FUNCTION, "bpf_iter_num_new" };
-	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
-	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
-	const void *object;
-	size_t size;
-	int r = kernel_types_load(&o->types);
-
-	if (r < 0) {
-		snprintf(error, error_size, "this kernel has no type information (/sys/kernel/btf/vmlinux: "
-		    "%s); sluice needs 5.10 or newer with CONFIG_DEBUG_INFO_BTF=y", strerror(-r));
-		return r;
-	}
-	object = sluice_bpf__elf_bytes(&size);
-	o->core_types = core_types_open(o->types, object, size);
-	for (int i = 0; i < SIGNALS; i++) {
-		for (int h = 0; h < SIGNAL_HOOKS; h++) {
-			const struct signal_hook *hook = &signals[i].hooks[h];
-
-			o->has[i][h] = hook->name != NULL;
-			for (int t = 0; t < SIGNAL_TESTS; t++)
-				o->has[i][h] = o->has[i][h] && kernel_test_holds(o->types, &hook->tests[t]);
-		}
-	}
-	o->has_current_task_btf = kernel_test_holds(o->types, &task_btf);
-	o->has_loop = kernel_test_holds(o->types, &loop);
-	o->has_syscall = kernel_test_holds(o->types, &syscall);
-	o->has_iter_num = kernel_test_holds(o->types, &iter_num);
-	o->has_rdonly_cast = kernel_test_holds(o->types, &rdonly_cast);
-	o->can_be_preempted = kernel_test_holds(o->types, &preempted);
-	return 0;
-}
-
-static void
-offer_done(struct offer *o)
-{
-	kernel_types_free(o->types);
-	if (o->core_types >= 0)
-		close(o->core_types);
-}
-
-/* Chooses for each signal the first of its hooks that can serve it; returns true if any is fentry. */
-static bool
-hooks_choose(struct probes *p, const struct offer *o, bool with_fentry)
-{
-	bool has_fentry = false;
-
-	for (int i = 0; i < SIGNALS; i++) {
-		p->hooks[i] = NULL;
-		for (int h = SIGNAL_HOOKS - 1; h >= 0; h--) {
-			if (o->has[i][h] && (with_fentry || !signals[i].hooks[h].is_fentry))
-				p->hooks[i] = &signals[i].hooks[h];
-		}
-		has_fentry |= p->hooks[i] != NULL && p->hooks[i]->is_fentry;
-	}
-	return has_fentry;
-}
-
-/* Returns true if the kernel has the function that the program is attached to. */
-static bool
-has_target(const struct kernel_types *types, const struct bpf_program *prog)
-{
-	const char *slash = strchr(bpf_program__section_name(prog), '/');
-	struct kernel_test function = { KERNEL_FUNCTION, slash != NULL ? slash + 1 : "" };
-
-	return kernel_test_holds(types, &function);
-}
-
-/* Of a program and its copies loads those that this kernel needs. */
-static void
-program_switch(struct probes *p, const struct offer *o, const char *name, const struct signal_hook *hook, bool on)
-{
-	struct bpf_program *prog = bpf_object__find_program_by_name(p->skel->obj, name), *copy;
-	bool has_copies = false;
-	char copy_name[64];
-
-	for (size_t i = 0; i < sizeof(copies_7) / sizeof(copies_7[0]); i++) {
-		snprintf(copy_name, sizeof(copy_name), "%s%s", name, copies_7[i]);
-		copy = bpf_object__find_program_by_name(p->skel->obj, copy_name);
-		if (copy == NULL)
-			continue;
-		has_copies = true;
-		bpf_program__set_autoload(copy, on && o->can_be_preempted);
-	}
-	if (prog != NULL)
-		bpf_program__set_autoload(prog, on && !(has_copies && o->can_be_preempted) &&
-		    (!hook->is_fentry || has_target(o->types, prog)));
-}
-
-/* Loads the programs of the hooks that serve, and no other programs of the table. */
-static void
-signals_switch(struct probes *p, const struct offer *o)
-{
-	for (int i = 0; i < SIGNALS; i++) {
-		for (int h = 0; h < SIGNAL_HOOKS; h++) {
-			const struct signal_hook *hook = &signals[i].hooks[h];
-
-			for (const char *const *name = hook->programs; name != NULL && *name != NULL; name++)
-				program_switch(p, o, *name, hook, p->hooks[i] == hook);
-		}
-	}
 }
 
 /* Opens and loads with the hooks that were chosen. Returns 0 or a negative errno. */
@@ -205,19 +77,8 @@ skel_load(struct probes *p, const struct offer *o)
 	/* each CPU may hold back a batch of each of three counters; see percpu_counter_batch */
 	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
 
-	signals_switch(p, o);
-	bpf_program__set_autoload(p->skel->progs.on_exec_until_5_16, !o->has_loop);
-	if (!o->has_loop)
-		bpf_program__set_autoload(p->skel->progs.on_exec, false);
-	bpf_program__set_autoload(p->skel->progs.on_signal, o->has_current_task_btf);
+	offer_switch(o, p->hooks, p->skel);
 	p->skel->rodata->has_on_signal = o->has_current_task_btf;
-	bpf_program__set_autoload(p->skel->progs.on_stale, o->has_syscall);
-	bpf_program__set_autoload(p->skel->progs.on_stale_until_5_13, !o->has_syscall);
-	bpf_program__set_autoattach(p->skel->progs.on_stale_until_5_13, false);
-	bpf_program__set_autoattach(p->skel->progs.calibrate_clock, false);
-	bpf_program__set_autoload(p->skel->progs.calibrate_cpus, o->has_iter_num);
-	bpf_program__set_autoattach(p->skel->progs.calibrate_cpus, false);
-	bpf_program__set_autoattach(p->skel->progs.calibrate_pid, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
 	if (r == 0 && !p->has_shares)
 		r = bpf_map__set_max_entries(p->skel->maps.users, 1);
@@ -317,48 +178,21 @@ sizes_choose(struct probes *p, const struct probes_options *options)
 	p->max_processes = options->max_processes > 0 ? options->max_processes : sizes.max_processes;
 }
 
-int
-probes_open(const struct probes_options *options, struct probes **ret, char *error,
+/*
+ * Loads and attaches with the hooks that were chosen. Returns 0, or a negative errno with a sentence in error and
+ * nothing loaded. fentry may be refused at either step: by a kernel that is locked down as it is loaded, and on arm64
+ * before 6.4 as it is attached.
+ */
+static int
+programs_start(struct probes *p, const struct offer *o, const struct probes_options *options, char *error,
     size_t error_size)
 {
-	struct offer offer = { .core_types = -1 };
-	struct probes *p;
-	bool has_fentry;
-	int r;
+	int r = skel_load(p, o);
 
-	libbpf_set_print(on_libbpf_print);
-	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
-	r = offer_read(&offer, error, error_size);
-	if (r < 0)
-		return r;
-	p = calloc(1, sizeof(*p));
-	if (p == NULL) {
-		snprintf(error, error_size, "out of memory");
-		offer_done(&offer);
-		return -ENOMEM;
-	}
-	sizes_choose(p, options);
-	p->has_shares = options->follow_all;
-	p->watchdog_ns = options->watchdog_ns > 0 ? options->watchdog_ns : UINT64_MAX / 2;
-	p->epoch = 1;
-	p->pin_lock = -1;
-	if (options->pin_dir != NULL) {
-		snprintf(p->pin_dir, sizeof(p->pin_dir), "%s", options->pin_dir);
-		r = probes_pins_find(p, options->spooled_ring_id, error, error_size);
-		if (r < 0)
-			goto fail;
-	}
-
-	has_fentry = hooks_choose(p, &offer, true);
-	r = skel_load(p, &offer);
-	if (r < 0 && has_fentry) {
-		hooks_choose(p, &offer, false);
-		r = skel_load(p, &offer);
-	}
 	if (r < 0) {
 		snprintf(error, error_size, "cannot load the BPF programs: %s%s%s", strerror(-r),
 		    libbpf_first_warning[0] != '\0' ? ": " : "", libbpf_first_warning);
-		goto fail;
+		return r;
 	}
 	calibrate_first(p);
 	r = own_pid_read(p);
@@ -382,6 +216,55 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		    libbpf_first_warning);
 		goto fail;
 	}
+	return 0;
+
+fail:
+	probes_users_close(p);
+	sluice_bpf__destroy(p->skel);
+	p->skel = NULL;
+	return r;
+}
+
+int
+probes_open(const struct probes_options *options, struct probes **ret, char *error,
+    size_t error_size)
+{
+	struct offer offer = { .core_types = -1 };
+	struct probes *p;
+	bool has_fentry;
+	int r;
+
+	libbpf_set_print(on_libbpf_print);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	r = offer_of_kernel(&offer, error, error_size);
+	if (r < 0)
+		return r;
+	p = calloc(1, sizeof(*p));
+	if (p == NULL) {
+		snprintf(error, error_size, "out of memory");
+		offer_done(&offer);
+		return -ENOMEM;
+	}
+	sizes_choose(p, options);
+	p->has_shares = options->follow_all;
+	p->watchdog_ns = options->watchdog_ns > 0 ? options->watchdog_ns : UINT64_MAX / 2;
+	p->epoch = 1;
+	p->pin_lock = -1;
+	if (options->pin_dir != NULL) {
+		snprintf(p->pin_dir, sizeof(p->pin_dir), "%s", options->pin_dir);
+		r = probes_pins_find(p, options->spooled_ring_id, error, error_size);
+		if (r < 0)
+			goto fail;
+	}
+
+	has_fentry = offer_choose(&offer, true, p->hooks);
+	r = programs_start(p, &offer, options, error, error_size);
+	if (r < 0 && has_fentry) {
+		offer_choose(&offer, false, p->hooks);
+		r = programs_start(p, &offer, options, error, error_size);
+	}
+	if (r < 0)
+		goto fail;
 	r = probes_stale_attach(p);
 	if (r < 0) {
 		snprintf(error, error_size, "cannot iterate over the map of processes: %s", strerror(-r));

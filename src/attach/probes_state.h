@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * probes_state: the one struct behind probes.h; included by the probes*.c files, filter.c and signals.c alone.
+ * probes_state: the one struct behind probes.h; included by the probes*.c files, offer.c, filter.c and signals.c alone.
  */
 #ifndef SLUICE_ATTACH_PROBES_STATE_H
 #define SLUICE_ATTACH_PROBES_STATE_H

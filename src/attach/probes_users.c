@@ -50,6 +50,7 @@ probes_users_close(struct probes *p)
 {
 	if (p->users != NULL)
 		munmap(p->users, USERS_BYTES);
+	p->users = NULL;
 }
 
 /* Returns the user for whom an entry counts; NULL: for none. */
