@@ -33,7 +33,7 @@ mount --bind "$hosts" /etc/hosts
 # check NAME ARGUMENT…: one file of tests, and what it took.
 check() {
 	local begin=$SECONDS status=0
-	"$tree/build/venv/bin/python" "$@" || status=$?
+	"${SUITE_PYTHON:-$tree/build/venv/bin/python}" "$@" || status=$?
 	echo "== $*: status $status, $((SECONDS - begin)) s"
 	[ "$status" = 0 ] || failed+=("$*")
 }
