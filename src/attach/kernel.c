@@ -10,6 +10,8 @@
 
 #include "attach/kernel_types.h"
 
+enum { MEMBER_DEPTH = 4 };	/* structs without a name, within one another */
+
 /* Returns the number of arguments of a raw tracepoint, without the data pointer; -1: there is no such tracepoint. */
 static int
 tracepoint_arguments(const struct kernel_types *types, const char *name)
@@ -27,22 +29,33 @@ tracepoint_arguments(const struct kernel_types *types, const char *name)
 	return btf_vlen(t) - 1;
 }
 
+/* Returns true if a struct or union has that member, itself or in one without a name. */
+static bool
+type_has_member(const struct kernel_types *types, const struct btf_type *t, const char *member_name, int depth)
+{
+	const struct btf_member *m = btf_members(t);
+
+	for (unsigned i = 0; i < btf_vlen(t); i++) {
+		const char *name = kernel_types_name(types, m[i].name_off);
+		const struct btf_type *of;
+
+		if (strcmp(name, member_name) == 0)
+			return true;
+		if (name[0] != '\0' || depth == MEMBER_DEPTH || m[i].type > kernel_types_count(types) || m[i].type == 0)
+			continue;
+		of = kernel_types_at(types, m[i].type);
+		if (btf_is_composite(of) && type_has_member(types, of, member_name, depth + 1))
+			return true;
+	}
+	return false;
+}
+
 static bool
 has_member(const struct kernel_types *types, const char *type_name, const char *member_name)
 {
 	uint32_t id = kernel_types_find(types, type_name, BTF_KIND_STRUCT);
-	const struct btf_type *t;
-	const struct btf_member *m;
 
-	if (id == 0)
-		return false;
-	t = kernel_types_at(types, id);
-	m = btf_members(t);
-	for (unsigned i = 0; i < btf_vlen(t); i++) {
-		if (strcmp(kernel_types_name(types, m[i].name_off), member_name) == 0)
-			return true;
-	}
-	return false;
+	return id != 0 && type_has_member(types, kernel_types_at(types, id), member_name, 0);
 }
 
 static bool

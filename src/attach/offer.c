@@ -5,6 +5,7 @@
 #include "attach/offer.h"
 
 #include <bpf/libbpf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,21 @@
  */
 static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 
+/* What kernels before 5.10 lack in task_struct, also those to which newer BPF was ported back: Red Hat's 4.18. */
+static const char *
+lacking(const struct kernel_types *types)
+{
+	static const char *const members[] = { "start_boottime", "self_exec_id", "parent_exec_id" };
+
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		const struct kernel_test test = { KERNEL_MEMBER, "task_struct", members[i] };
+
+		if (!kernel_test_holds(types, &test))
+			return members[i];
+	}
+	return NULL;
+}
+
 void
 offer_of_types(struct offer *o, struct kernel_types *types)
 {
@@ -29,7 +45,7 @@ offer_of_types(struct offer *o, struct kernel_types *types)
 	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
 	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
 
-	*o = (struct offer){ .types = types, .core_types = -1 };
+	*o = (struct offer){ .types = types, .core_types = -1, .lacks = lacking(types) };
 	for (int i = 0; i < SIGNALS; i++) {
 		for (int h = 0; h < SIGNAL_HOOKS; h++) {
 			const struct signal_hook *hook = &signals[i].hooks[h];
@@ -61,6 +77,12 @@ offer_of_kernel(struct offer *o, char *error, size_t error_size)
 		return r;
 	}
 	offer_of_types(o, types);
+	if (o->lacks != NULL) {
+		snprintf(error, error_size, "this kernel has no task_struct.%s, which all probes read: it is older than 5.10, "
+		    "which sluice needs, or made of an older one (as RHEL 8); use a newer kernel", o->lacks);
+		offer_done(o);
+		return -ENOTSUP;
+	}
 	object = sluice_bpf__elf_bytes(&size);
 	o->core_types = core_types_open(types, object, size);
 	return 0;

@@ -18,6 +18,7 @@ struct sluice_bpf;
 struct offer {
 	struct kernel_types *types;	/* owned */
 	int core_types;			/* owned file of those that relocations need; negative: libbpf is given all */
+	const char *lacks;		/* a member of task_struct that it lacks and each load needs; NULL: none */
 	bool has[SIGNALS][SIGNAL_HOOKS];
 	bool has_current_task_btf;	/* the helper, from 5.11 */
 	bool has_loop;			/* the helper bpf_loop(), from 5.17 */

@@ -201,14 +201,15 @@ def resolves(asked, found, kernel, relocation):
 # --- what the agent would do there ---
 
 def offered(btf, with_fentry=True):
-    """(signals, programs, maps), as offered.c prints them."""
+    """(signals, programs, maps, what it lacks by the agent's own test), as offered.c prints them."""
     done = subprocess.run([os.path.join(BUILD, "tests", "kernels", "offered"), btf, *["--no-fentry"] * (not with_fentry)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
     if done.returncode != 0:
         raise ValueError(done.stderr.strip())
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     return ([dict(zip(("name", "hook", "state", "fields", "detail"), row[1:])) for row in rows if row[0] == "signal"],
-            {row[1]: row[2] for row in rows if row[0] == "program"}, {row[1]: row[2] for row in rows if row[0] == "map"})
+            {row[1]: row[2] for row in rows if row[0] == "program"}, {row[1]: row[2] for row in rows if row[0] == "map"},
+            next((row[1] for row in rows if row[0] == "lacks"), None))
 
 
 def faults_of_programs(kernel, programs, maps):
@@ -245,7 +246,7 @@ def machine_of(path):
 
 
 def check(btf, path_of_object=None, with_fentry=True):
-    """What the agent would do on the kernel with this BTF: {signals, programs, unresolved, faults}."""
+    """What the agent would do on the kernel with this BTF: {signals, programs, unresolved, faults, lacks}."""
     path_of_object = path_of_object or OBJECT
     code = bpf_code.Object(path_of_object)
     asked, kernel = Types(path_of_object), Types(btf)
@@ -256,7 +257,7 @@ def check(btf, path_of_object=None, with_fentry=True):
         if done.returncode != 0:
             raise ValueError(f"bpftool gen min_core_btf {btf}: {done.stdout.strip()}")
         found = Types(minimal)
-    signals, programs, maps = offered(btf, with_fentry)
+    signals, programs, maps, lacks = offered(btf, with_fentry)
     answers = {}
 
     def exists(relocation):
@@ -282,7 +283,7 @@ def check(btf, path_of_object=None, with_fentry=True):
     for of_function in code.relocations.values():
         for relocation in of_function.values():
             exists(relocation)
-    return {"signals": signals, "programs": programs, "faults": faults,
+    return {"signals": signals, "programs": programs, "faults": faults, "lacks": lacks,
             "unresolved": sorted({text_of(asked, r) for r, there in answers.items() if not there})}
 
 

@@ -4,7 +4,7 @@
  * it there. Prints, separated by tabs, each signal (its name, hook and state; fields; difference or reason), each BPF
  * program that would be loaded (its name and section) and each map (its name and type). A state is exact, fallback,
  * missing, or setting: what that kernel is set to decides. --no-fentry: as where the kernel refuses fentry.
- * tests/kernels/btf.py reads it.
+ * "lacks" is before them where the agent says at once that it cannot start. tests/kernels/btf.py reads it.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -55,6 +55,8 @@ print_offer(struct offer *o, bool with_fentry)
 		fprintf(stderr, "offered: cannot open the BPF object: %s\n", strerror(errno));
 		return 1;
 	}
+	if (o->lacks != NULL)
+		printf("lacks\t%s\n", o->lacks);
 	offer_choose(o, with_fentry, hooks);
 	offer_switch(o, hooks, skel);
 	print_signals(hooks);

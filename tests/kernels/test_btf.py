@@ -75,6 +75,7 @@ class Kernels(unittest.TestCase):
     def test_the_running_kernel_lacks_nothing(self):
         result = self.check()
         self.assertEqual([], result["faults"])
+        self.assertIsNone(result["lacks"])
         self.assertIn("on_fork" if "on_fork" in result["programs"] else "on_fork_7", result["programs"])
 
     def test_a_field_that_every_program_reads(self):
@@ -82,6 +83,13 @@ class Kernels(unittest.TestCase):
         self.assertEqual(1, len(result["faults"]), result["faults"])
         self.assertTrue(result["faults"][0].startswith("struct task_struct.group_leader does not exist, and "))
         self.assertIn("struct task_struct.group_leader", result["unresolved"])
+
+    def test_a_kernel_that_the_agent_itself_refuses(self):
+        for member in ("start_boottime", "parent_exec_id"):
+            with self.subTest(member):
+                result = self.check(member)
+                self.assertEqual(member, result["lacks"])
+                self.assertTrue(any(f"task_struct.{member} does not exist" in f for f in result["faults"]))
 
     def test_a_field_within_a_field(self):
         result = self.check("nr_migrations")
