@@ -420,6 +420,13 @@ class Check:
             if got is not None:
                 self.near(p.name(), field, own[field], got, TOLERANCE["switches"])
 
+    def known_peak(self, case, field, value):
+        """The same of a peak. Without a hook that sees the memory at its end signal_struct has it, and it is null only where
+        that of a program before was larger."""
+        if field == "peak of EXIT" and field in self.unknown:
+            return value is not None
+        return self.known(case, field, value)
+
     def peak(self, p):
         for index, phases in sorted(p.programs.items()):
             if not phases["END"]:
@@ -430,7 +437,7 @@ class Check:
             if p.told and p.told["shared_mm"]:
                 if usage["peak_rss_bytes"] is not None:
                     self.wrong(name, "peak_rss_bytes", "null: it runs in its parent's memory", usage["peak_rss_bytes"])
-            elif not self.known(name, f"peak of {phases['END'][0]['end_reason']}", usage["peak_rss_bytes"]):
+            elif not self.known_peak(name, f"peak of {phases['END'][0]['end_reason']}", usage["peak_rss_bytes"]):
                 pass
             elif usage["peak_rss_bytes"] == 0:
                 self.wrong(name, "peak_rss_bytes", "more than nothing", 0)

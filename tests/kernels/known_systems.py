@@ -32,7 +32,7 @@ DEBS = {"x86_64": "amd64", "aarch64": "arm64"}
 COLUMNS = ("system", "machine", "kernel", "checked", "starts", "null", "refused")
 CHECKED = ("suite", "BTF", "types")
 NONE = "-"
-WORDS = {"peak_rss": "peak and resident memory", "replaced_peak": "peak memory of programs that exec replaced",
+WORDS = {"peak_rss": "peak memory of programs that replaced a larger one", "replaced_peak": "peak memory of programs that exec replaced",
          "network": "network bytes"}     # of signals, for README.md
 HEAD = """\
 # Systems: what is null on each. checked: suite, tests/kernels/suite.sh passed in a guest; BTF, btf.py compared the types
