@@ -43,6 +43,7 @@ offer_of_types(struct offer *o, struct kernel_types *types)
 	static const struct kernel_test syscall = { KERNEL_FUNCTION, "bpf_sys_bpf" };
 	static const struct kernel_test iter_num = { KERNEL_FUNCTION, "bpf_iter_num_new" };
 	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
+	static const struct kernel_test preempt_disable = { KERNEL_FUNCTION, "bpf_preempt_disable" };
 	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
 
 	*o = (struct offer){ .types = types, .core_types = -1, .lacks = lacking(types) };
@@ -61,6 +62,7 @@ offer_of_types(struct offer *o, struct kernel_types *types)
 	o->has_iter_num = kernel_test_holds(types, &iter_num);
 	o->has_rdonly_cast = kernel_test_holds(types, &rdonly_cast);
 	o->can_be_preempted = kernel_test_holds(types, &preempted);
+	o->lacks_functions = !o->has_iter_num || !o->has_rdonly_cast || !kernel_test_holds(types, &preempt_disable);
 }
 
 int

@@ -26,6 +26,7 @@ struct offer {
 	bool has_iter_num;		/* the kernel's function for programs, from 6.4 */
 	bool has_rdonly_cast;		/* the kernel's function for programs, from 6.2 */
 	bool can_be_preempted;		/* programs on tracepoints can be preempted */
+	bool lacks_functions;		/* one of those that programs call only if it is there */
 };
 
 /* Reads the offer of the running kernel. Returns 0, or a negative errno with a sentence in error. */

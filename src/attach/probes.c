@@ -47,6 +47,18 @@ on_libbpf_print(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
+/*
+ * A function that this kernel lacks is searched in its modules, whose types only CAP_SYS_ADMIN may list: not the
+ * service, which has no such capability. libbpf 1.1 then ends the load, but tries once alone. So that
+ * comes here, by an attach point that no kernel has, and changes nothing else.
+ */
+static void
+search_modules(struct probes *p, const struct offer *o)
+{
+	if (o->lacks_functions)
+		(void)bpf_program__set_attach_target(p->skel->progs.on_exec, 0, "sluice_has_no_such_target");
+}
+
 /* Opens and loads with the hooks that were chosen. Returns 0 or a negative errno. */
 static int
 skel_load(struct probes *p, const struct offer *o)
@@ -64,6 +76,7 @@ skel_load(struct probes *p, const struct offer *o)
 	p->skel = sluice_bpf__open_opts(&opts);
 	if (p->skel == NULL)
 		return -errno;
+	search_modules(p, o);
 	p->skel->rodata->my_epoch = p->epoch;
 	p->skel->rodata->watchdog_ns = p->watchdog_ns;
 	p->skel->data_shared->lease = 0;	/* no load reports events until all are attached */
