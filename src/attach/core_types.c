@@ -154,7 +154,7 @@ core_types_of(const struct kernel_types *k, const struct core_root *roots, size_
 	/* one more, where the search for a free id ends */
 	struct copy c = { .from = k, .old_ids = calloc(ids + 1, sizeof(*c.old_ids)),
 		.new_ids = calloc(ids, sizeof(*c.new_ids)), .next = 1 };
-	struct btf_header h = { .magic = BTF_MAGIC, .version = BTF_VERSION, .hdr_len = sizeof(h) };
+	struct btf_header h = { .magic = BTF_MAGIC, .version = BTF_VERSION, .hdr_len = KERNEL_TYPES_HEADER };
 	int r = -ENOMEM;
 
 	if (c.old_ids != NULL && c.new_ids != NULL)
@@ -162,9 +162,9 @@ core_types_of(const struct kernel_types *k, const struct core_root *roots, size_
 	h.type_len = h.str_off = (uint32_t)c.types.len;
 	h.str_len = (uint32_t)c.names.len;
 	if (r == 0)
-		r = bytes_reserve(ret, sizeof(h) + c.types.len + c.names.len);
+		r = bytes_reserve(ret, KERNEL_TYPES_HEADER + c.types.len + c.names.len);
 	if (r == 0) {
-		bytes_append(ret, &h, sizeof(h));
+		bytes_append(ret, &h, KERNEL_TYPES_HEADER);
 		bytes_append(ret, c.types.data, c.types.len);
 		bytes_append(ret, c.names.data, c.names.len);
 	}

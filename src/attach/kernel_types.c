@@ -153,7 +153,8 @@ btf_index(struct kernel_types *k, const void *btf, size_t size)
 	size_t rest;
 	int r;
 
-	if (size < sizeof(*h) || h->magic != BTF_MAGIC || h->hdr_len < sizeof(*h) || h->hdr_len > size)
+	if (size < KERNEL_TYPES_HEADER || h->magic != BTF_MAGIC || h->hdr_len < KERNEL_TYPES_HEADER ||
+	    h->hdr_len > size)
 		return -EINVAL;
 	rest = size - h->hdr_len;
 	if (h->type_off > rest || h->type_len > rest - h->type_off || h->str_off > rest ||

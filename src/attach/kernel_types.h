@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The header of BTF up to its strings, as all kernels have it: <linux/btf.h> of later ones has more. */
+#define KERNEL_TYPES_HEADER 24
+
 struct btf_type;
 struct kernel_types;
 

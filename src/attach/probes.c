@@ -9,7 +9,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 #include "attach/sizes.h"
 #include "attach/variables.h"
 #include "base/clock.h"
+#include "base/libc.h"
 
 #define RING_BYTES_DEFAULT (8u << 20)
 #define EXITS_UNTIL_6_15 1024	/* whose last two threads may both be taken for the last */

@@ -12,6 +12,8 @@
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
 #endif
 
 uint32_t
@@ -39,10 +41,12 @@ crc32c_portable(uint32_t crc, const void *data, size_t len)
 static bool
 has_instruction(void)
 {
-	return __builtin_cpu_supports("sse4.2");
+	unsigned a, b, c = 0, d;
+
+	return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_SSE4_2) != 0;
 }
 
-__attribute__((target("sse4.2"))) static uint32_t
+__attribute__((target("sse4.2,crc32"))) static uint32_t
 by_instruction(uint32_t crc, const uint8_t *p, size_t len)
 {
 	uint64_t wide = ~crc, word;

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * format: numbers as people read them.
+ * format: numbers, and signals, as people read them.
  *
- * Each function writes at most size bytes, the NUL included, to the caller's buf and returns buf. FORMAT_SIZE
- * bytes are always enough.
+ * Each function that takes buf writes at most size bytes, the NUL included, to it and returns it. FORMAT_SIZE bytes are
+ * always enough.
  */
 #ifndef SLUICE_BASE_FORMAT_H
 #define SLUICE_BASE_FORMAT_H
@@ -23,5 +23,7 @@ char *format_count(uint64_t count, char *buf, size_t size);
 char *format_percent(double share, char *buf, size_t size);
 /* Formats a number of CPUs in use, without a unit: "1.0", "0.04" below a tenth, "12" from ten on. */
 char *format_cores(double cores, char *buf, size_t size);
+/* Returns the name of a signal without SIG, "KILL", or NULL for one without a name, as glibc's sigabbrev_np(3). */
+const char *format_signal(int signo);
 
 #endif

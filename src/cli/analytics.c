@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
+#include "base/libc.h"
 #include "base/spell.h"
 #include "cli/cli.h"
 #include "cli/command.h"

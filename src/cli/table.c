@@ -5,7 +5,7 @@
 #include "cli/table.h"
 
 #include <errno.h>
-#include <libsmartcols.h>
+#include <libsmartcols/libsmartcols.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,7 +311,7 @@ show_end(const struct table_summary *s, char *out, size_t size)
 	const char *name;
 
 	if (s->exit_signal.known) {
-		name = sigabbrev_np(s->exit_signal.value);
+		name = format_signal(s->exit_signal.value);
 		if (name != NULL)
 			snprintf(out, size, "killed by SIG%s", name);
 		else

@@ -109,7 +109,7 @@ append_memory(struct draft *d, struct opt_u64 peak, struct opt_u64 limit)
 static void
 append_status(struct draft *d, int32_t status)
 {
-	const char *name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
+	const char *name = WIFSIGNALED(status) ? format_signal(WTERMSIG(status)) : NULL;
 
 	if (name != NULL)
 		append(d, " was ended by SIG%s", name);

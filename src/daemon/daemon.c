@@ -8,7 +8,6 @@
 #include "daemon/daemon.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +21,7 @@
 #include "attach/probes.h"
 #include "base/clock.h"
 #include "base/exit_codes.h"
+#include "base/libc.h"
 #include "base/log.h"
 #include "base/namespaces.h"
 #include "daemon/state.h"

@@ -37,7 +37,7 @@
 
 /* A letter that was read, or damage. */
 struct item {
-	STAILQ_ENTRY(item)	 at;
+	TAILQ_ENTRY(item)	 at;
 	bool			 is_damaged;	/* what is wrong is in text, at letter.offset */
 	struct dead_letter	 letter;	/* texts and data are owned */
 	uint64_t		 next;		/* offset behind it */
@@ -51,7 +51,7 @@ struct letter_reading {
 	char			*reason;
 	uint64_t		 offset;
 	uint64_t		 max_bytes;
-	STAILQ_HEAD(, item)	 items;
+	TAILQ_HEAD(, item)	 items;
 	char			 problem[256];	/* not "": the file cannot be opened */
 	struct ocf_error	 error;
 	int			 result;	/* 1: there is more; 0: the end; or the negative errno of error */
@@ -85,8 +85,8 @@ leave(struct letter_reading *r)
 
 	if (!__atomic_exchange_n(&r->is_over, true, __ATOMIC_ACQ_REL))
 		return;
-	while ((i = STAILQ_FIRST(&r->items)) != NULL) {
-		STAILQ_REMOVE_HEAD(&r->items, at);
+	while ((i = TAILQ_FIRST(&r->items)) != NULL) {
+		TAILQ_REMOVE(&r->items, i, at);
 		free_item(i);
 	}
 	free(r->topic);
@@ -142,7 +142,7 @@ add_item(struct letter_reading *r, const struct dead_letter *letter, uint64_t ne
 	i->letter.detail = put_copy(&to, l->detail, strlen(l->detail));
 	i->letter.key = put_copy(&to, l->key, strlen(l->key));
 	i->letter.data = (const uint8_t *)put_copy(&to, l->data, l->len);
-	STAILQ_INSERT_TAIL(&r->items, i, at);
+	TAILQ_INSERT_TAIL(&r->items, i, at);
 	return true;
 }
 
@@ -268,7 +268,7 @@ put_letters(struct daemon *d, struct letter_reading *r, json_t *answer)
 	uint64_t n = 0, next = r->next;
 	struct item *i;
 
-	for (i = STAILQ_FIRST(&r->items); i != NULL; i = STAILQ_NEXT(i, at)) {
+	for (i = TAILQ_FIRST(&r->items); i != NULL; i = TAILQ_NEXT(i, at)) {
 		const char *why;
 
 		if (i->is_damaged) {
@@ -280,7 +280,7 @@ put_letters(struct daemon *d, struct letter_reading *r, json_t *answer)
 			    (json_int_t)i->letter.end));
 			n++;
 		}
-		if (clock_ms(CLOCK_MONOTONIC) >= until && STAILQ_NEXT(i, at) != NULL) {
+		if (clock_ms(CLOCK_MONOTONIC) >= until && TAILQ_NEXT(i, at) != NULL) {
 			next = i->next;
 			is_end = false;
 			break;
@@ -379,7 +379,7 @@ begin_reading(struct daemon *d, struct control_request *req, const json_t *args,
 	}
 	r = calloc(1, sizeof(*r));
 	if (r != NULL) {
-		STAILQ_INIT(&r->items);
+		TAILQ_INIT(&r->items);
 		r->topic = topic != NULL ? strdup(topic) : NULL;
 		r->reason = reason != NULL ? strdup(reason) : NULL;
 		r->offset = (uint64_t)offset;

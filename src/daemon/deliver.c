@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "base/clock.h"
 #include "base/disk.h"
 #include "base/host_id.h"
+#include "base/libc.h"
 #include "base/log.h"
 #include "codec/encode.h"
 #include "daemon/state.h"

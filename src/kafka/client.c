@@ -4,7 +4,6 @@
  */
 #include "kafka/client.h"
 
-#include <malloc.h>
 #include <openssl/crypto.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/libc.h"
 
 /* Number of producers, with those that are being destroyed. */
 static atomic_uint producers;

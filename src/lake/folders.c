@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/libc.h"
 #include "base/text.h"
 
 #define DAY_US INT64_C(86400000000)

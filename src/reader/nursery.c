@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
+#include "base/libc.h"
 #include "base/sandbox.h"
 
 enum {

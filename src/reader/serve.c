@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
+#include "base/libc.h"
 #include "base/sandbox.h"
 #include "reader/protocol.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* format: numbers for people. No root, no kernel. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -110,6 +111,19 @@ a_small_buffer_is_terminated(void **state)
 	assert_string_equal(format_bytes(310 * MIB, buf, sizeof(buf)), "310");
 }
 
+static void
+signals_have_the_names_of_the_c_library(void **state)
+{
+	(void)state;
+	for (int signo = -1; signo <= SIGRTMAX + 1; signo++) {
+		const char *name = sigabbrev_np(signo), *ours = format_signal(signo);
+
+		assert_int_equal(name == NULL, ours == NULL);
+		if (name != NULL)
+			assert_string_equal(name, ours);
+	}
+}
+
 int
 main(void)
 {
@@ -120,6 +134,7 @@ main(void)
 		cmocka_unit_test(shares_are_percents),
 		cmocka_unit_test(cores_keep_two_digits),
 		cmocka_unit_test(a_small_buffer_is_terminated),
+		cmocka_unit_test(signals_have_the_names_of_the_c_library),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
