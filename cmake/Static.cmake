@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# Toolchain of dev/static: zig's clang and musl for SLUICE_STATIC_ARCH, the libraries below SLUICE_STATIC_DIR/prefix alone.
+# The preset static-x86_64 or static-aarch64 names it; dev/static makes the folder before.
+set(SLUICE_STATIC_DIR "$ENV{SLUICE_STATIC_DIR}" CACHE PATH "what dev/static makes for one architecture")
+set(SLUICE_STATIC_ARCH "$ENV{SLUICE_STATIC_ARCH}" CACHE STRING "x86_64 or aarch64")
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SLUICE_STATIC_DIR SLUICE_STATIC_ARCH)
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR ${SLUICE_STATIC_ARCH})
+set(CMAKE_C_COMPILER ${SLUICE_STATIC_DIR}/bin/zcc)
+set(CMAKE_AR ${SLUICE_STATIC_DIR}/bin/zar)
+set(CMAKE_RANLIB ${SLUICE_STATIC_DIR}/bin/zranlib)
+set(CMAKE_FIND_ROOT_PATH ${SLUICE_STATIC_DIR}/prefix)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_C_FLAGS_INIT "-ffunction-sections -fdata-sections")
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-static -Wl,--gc-sections")
+set(PKG_CONFIG_ARGN --static)
+set(ENV{PKG_CONFIG_LIBDIR} ${SLUICE_STATIC_DIR}/prefix/lib/pkgconfig)
+set(ENV{PKG_CONFIG_PATH} "")
+# What a build runs of itself (pack_rules) is run by an emulator where this machine is another.
+if(NOT CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL SLUICE_STATIC_ARCH)
+	set(CMAKE_CROSSCOMPILING_EMULATOR qemu-${SLUICE_STATIC_ARCH}-static)
+endif()
