@@ -130,7 +130,7 @@ build_util-linux() {
 	ours smartcols "$upstream" -lsmartcols
 }
 
-# Clang 22 no longer has the feature evex512, which libdeflate names unless the compiler says that it is on.
+# Clang 22 no longer has the feature evex512, which libdeflate names unless the compiler reports it as on.
 build_libdeflate() {
 	CFLAGS="$CFLAGS -D__EVEX512__" by_cmake -DLIBDEFLATE_BUILD_SHARED_LIB=OFF -DLIBDEFLATE_BUILD_GZIP=OFF
 	ninja -C by_cmake -j"$jobs" install

@@ -68,11 +68,12 @@ static const struct sandbox_call calls[] = {
 	ANY(geteuid), ANY(getgid), ANY(getegid), ANY(landlock_create_ruleset), ANY(landlock_add_rule),
 	ANY(landlock_restrict_self), ANY(openat), ANY(read), ANY(pread64), ANY(fstat), ANY(newfstatat), ANY(readlinkat),
 	ANY(getdents64), ANY(lseek), ANY(fcntl), ANY(brk), ANY(munmap), ANY(mremap), ANY(madvise), ANY(futex),
-	{ .number = SYS_mmap, .terms = { { SANDBOX_WITHOUT, 2, PROT_EXEC } } }, ANY(rt_sigprocmask), ANY(rt_sigreturn),
-	ANY(restart_syscall), ANY(exit), ANY(exit_group), ANY(sigaltstack),
+	{ .number = SYS_mmap, .terms = { { SANDBOX_WITHOUT, 2, PROT_EXEC } } },
+	{ .number = SYS_mprotect, .terms = { { SANDBOX_WITHOUT, 2, PROT_EXEC } } }, ANY(rt_sigprocmask),
+	ANY(rt_sigreturn), ANY(restart_syscall), ANY(exit), ANY(exit_group), ANY(sigaltstack),
 	ANY(gettid),	/* a sanitizer's, before a function that does not return */
 #ifdef __x86_64__
-	ANY(readlink), ANY(dup2),
+	ANY(readlink), ANY(dup2), ANY(open), ANY(stat), ANY(access),
 #endif
 };
 

@@ -25,12 +25,12 @@ enum {
 	SOCKET = 3,		/* where its descriptor is moved */
 };
 
-/* What reading takes, with the C library's memory. openat(2) opens for reading alone, by Landlock. */
+/* What reading takes, with the C library's memory. openat(2) and open(2) open for reading alone, by Landlock. */
 static const struct sandbox_call calls[] = {
 	ANY(recvfrom), ANY(sendto), ANY(openat), ANY(read), ANY(pread64), ANY(close), ANY(fstat), ANY(newfstatat),
 	ANY(readlinkat),
 #ifdef SYS_readlink
-	ANY(readlink),
+	ANY(readlink), ANY(open), ANY(stat),
 #endif
 	ANY(getdents64), ANY(lseek), ANY(fcntl), ANY(brk), ANY(munmap), ANY(mremap), ANY(madvise), ANY(futex),
 	{ .number = SYS_mmap, .terms = { { SANDBOX_WITHOUT, 2, PROT_EXEC } } },
