@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * sluice doctor: loads the probes for a moment and prints which hook serves each signal, what librdkafka
- * supports, and which privileges the agent needs here.
+ * supports, and which privileges the agent needs here. With --self-test: whether what is recorded is true.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,17 +20,21 @@
 #include "cli/cli.h"
 #include "cli/host_agent.h"
 #include "cli/print_json.h"
+#include "cli/self_test.h"
 #include "kafka/kafka.h"
 
 static const char help[] =
-    "Usage: sluice doctor [--json]\n"
+    "Usage: sluice doctor [--self-test] [--json]\n"
     "Loads the probes briefly, without following anything, and prints which hook of this\n"
     "kernel serves each signal, which fallbacks are used, what is missing and how to fix it;\n"
     "also what librdkafka, which delivers to Kafka, supports, which privileges the agent needs,\n"
     "and whether this is the host's PID namespace. Without root: whether `sluice run` needs it.\n\n"
+    "  --self-test  run a known tree of programs instead, as `sluice run` does, and print in one\n"
+    "               line whether each of them was recorded exactly; it leaves nothing behind\n"
     "  --json       print one JSON object\n"
     "  -h, --help   print this help\n\n"
-    "Exit status: 0 all signals are available, some by a fallback; 1 a signal is missing;\n"
+    "Exit status: 0 all signals are available, some by a fallback, or the self-test passed;\n"
+    "1 a signal is missing, or the self-test failed;\n"
     "2 wrong usage; 125 the probes cannot be loaded.\n";
 
 /* The results that print_findings_json() and print_table() print. */
@@ -202,6 +206,8 @@ int
 cli_doctor(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "self-test", no_argument, NULL, 's' },
+		{ SELF_TEST_PART, required_argument, NULL, 'p' },	/* for itself alone */
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
@@ -210,12 +216,17 @@ cli_doctor(int argc, char **argv)
 	struct findings f = { 0 };
 	struct probes *probes;
 	char error[768];
-	bool as_json = false;
+	bool as_json = false, tests_itself = false;
 	size_t missing = 0;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (c) {
+		case 's':
+			tests_itself = true;
+			break;
+		case 'p':
+			_exit(self_test_part(optarg));	/* what a sanitizer does at an exit is not of the tree */
 		case 'j':
 			as_json = true;
 			break;
@@ -233,9 +244,12 @@ cli_doctor(int argc, char **argv)
 	}
 	if (geteuid() != 0) {
 		fputs("sluice doctor: only root may load probes; run `sudo sluice doctor`\n", stderr);
-		print_own_runs();
+		if (!tests_itself)
+			print_own_runs();
 		return EXIT_OWN_FAILURE;
 	}
+	if (tests_itself)
+		return self_test(as_json);
 	if (host_id_read("", &f.host) < 0)
 		memset(&f.host, 0, sizeof(f.host));
 	f.n_needs = privileges_needed(f.needs, PRIVILEGES_NEEDED);
