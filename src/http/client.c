@@ -308,6 +308,12 @@ http_client_send(struct http_client *h, const struct http_client_request *q)
 	return 0;
 }
 
+size_t
+http_client_received(const struct http_client *h)
+{
+	return h->body.len;
+}
+
 static int
 error_of(CURL *e, int code)
 {

@@ -68,6 +68,9 @@ void http_client_close(struct http_client *h);	/* NULL is fine; cb is not called
 /* Sends a request. 0: cb will be called; -EBUSY: one is in flight; or -ENOMEM. */
 int http_client_send(struct http_client *h, const struct http_client_request *q);
 
+/* Returns how many bytes of the body of the request in flight have come. */
+size_t http_client_received(const struct http_client *h);
+
 /* Closes the connection and frees libcurl's memory until the next request. Not from within cb. */
 void http_client_disconnect(struct http_client *h);
 
