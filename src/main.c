@@ -22,6 +22,7 @@ static const struct {
 	{ "ctl", cli_ctl, "query or change the running agent: status, reload" },
 	{ "dead-letters", cli_dead_letters, "list, print and replay records that the output refused" },
 	{ "doctor", cli_doctor, "show what this kernel and host support" },
+	{ "update", cli_update, "replace this program by the newest release of a mirror; off by default" },
 	{ "tune", cli_tune, "explain a run in a lake: what delayed it, why it failed, which requests fit" },
 	{ "sweep", cli_sweep, "find idle capacity in a lake" },
 	{ "lake", cli_lake, "maintain a lake: compact, retain" },

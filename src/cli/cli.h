@@ -15,6 +15,7 @@ int cli_check(int argc, char **argv);
 int cli_ctl(int argc, char **argv);
 int cli_dead_letters(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_update(int argc, char **argv);
 int cli_tune(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
 int cli_lake(int argc, char **argv);

@@ -30,29 +30,40 @@ control_client_path(const char *named, const struct config *config, char *path, 
 }
 
 int
-control_client_connect(const char *who, const char *path)
+control_client_open(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd;
+	int fd, r;
 
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		spell_line(stderr, "%s: %s: is too long for a socket\n", who, path);
-		return -1;
-	}
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
-	if (errno == ENOENT || errno == ECONNREFUSED)
+	r = -errno;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+int
+control_client_connect(const char *who, const char *path)
+{
+	int fd = control_client_open(path);
+
+	if (fd >= 0)
+		return fd;
+	if (fd == -ENAMETOOLONG)
+		spell_line(stderr, "%s: %s: is too long for a socket\n", who, path);
+	else if (fd == -ENOENT || fd == -ECONNREFUSED)
 		spell_line(stderr, "%s: no agent listens at %s; start one with `systemctl start sluice-agent`, "
 		    "or `sluice agent -c FILE`, or name its socket with --socket\n", who, path);
-	else if (errno == EACCES || errno == EPERM)
+	else if (fd == -EACCES || fd == -EPERM)
 		spell_line(stderr, "%s: %s: only root and the members of its group may talk to the agent; "
 		    "use sudo, or `usermod -aG sluice USER` and log in again\n", who, path);
 	else
-		spell_line(stderr, "%s: %s: %s\n", who, path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
+		spell_line(stderr, "%s: %s: %s\n", who, path, strerror(-fd));
 	return -1;
 }
 
@@ -108,18 +119,16 @@ receive_line(int fd, uint64_t timeout_ms, struct bytes *line)
 	}
 }
 
-json_t *
-control_client_ask(const char *who, int fd, const char *path, const json_t *request, uint64_t timeout_ms)
+int
+control_client_exchange(int fd, const json_t *request, uint64_t timeout_ms, json_t **ret)
 {
 	char *text = json_dumps(request, JSON_COMPACT);
 	struct bytes line = { 0 };
-	json_t *answer = NULL;
+	json_t *answer;
 	int r;
 
-	if (text == NULL) {
-		spell_line(stderr, "%s: out of memory\n", who);
-		return NULL;
-	}
+	if (text == NULL)
+		return -ENOMEM;
 	/* An agent that refuses us may have closed already: its answer still counts, so read it. */
 	r = send_all(fd, text, strlen(text));
 	if (r == 0)
@@ -127,18 +136,32 @@ control_client_ask(const char *who, int fd, const char *path, const json_t *requ
 	r = receive_line(fd, timeout_ms, &line);
 	if (r == 0) {
 		answer = json_loadb((const char *)line.data, line.len, 0, NULL);
-		if (!json_is_object(answer)) {
-			spell_line(stderr, "%s: %s: not an agent: its answer is no JSON object\n", who, path);
+		if (json_is_object(answer)) {
+			*ret = answer;
+		} else {
 			json_decref(answer);
-			answer = NULL;
+			r = -EBADMSG;
 		}
-	} else if (r == -ETIMEDOUT) {
-		spell_line(stderr, "%s: the agent has not answered within %g s; it may still carry out the command\n", who,
-		    (double)timeout_ms / 1000);
-	} else {
-		spell_line(stderr, "%s: %s: the agent gave no answer: %s\n", who, path, strerror(-r));
 	}
 	free(text);
 	bytes_done(&line);
+	return r;
+}
+
+json_t *
+control_client_ask(const char *who, int fd, const char *path, const json_t *request, uint64_t timeout_ms)
+{
+	json_t *answer = NULL;
+	int r = control_client_exchange(fd, request, timeout_ms, &answer);
+
+	if (r == -ENOMEM)
+		spell_line(stderr, "%s: out of memory\n", who);
+	else if (r == -EBADMSG)
+		spell_line(stderr, "%s: %s: not an agent: its answer is no JSON object\n", who, path);
+	else if (r == -ETIMEDOUT)
+		spell_line(stderr, "%s: the agent has not answered within %g s; it may still carry out the command\n", who,
+		    (double)timeout_ms / 1000);
+	else if (r < 0)
+		spell_line(stderr, "%s: %s: the agent gave no answer: %s\n", who, path, strerror(-r));
 	return answer;
 }

@@ -304,6 +304,19 @@ check_server_name(const char *text, char *why, size_t why_size)
 }
 
 bool
+check_mirror(const char *text, char *why, size_t why_size)
+{
+	char show[SHOWN_SIZE], of_a_registry[256];
+
+	if (text[0] == '/')
+		return check_path(text, why, why_size);
+	if (!check_url(text, of_a_registry, sizeof(of_a_registry)))
+		return REFUSE("'%s' is no mirror: write http://HOST/FOLDER or https://HOST/FOLDER, without user and query, or "
+		    "the absolute path of a folder", shown(text, show));
+	return true;
+}
+
+bool
 check_login(const char *text, char *why, size_t why_size)
 {
 	/* RFC 7617: the first colon ends the name. */

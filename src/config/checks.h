@@ -38,6 +38,8 @@ bool check_url(const char *text, char *why, size_t why_size);
 bool check_kubelet_url(const char *text, char *why, size_t why_size);
 /* The name of a host, as in a certificate. */
 bool check_server_name(const char *text, char *why, size_t why_size);
+/* The same, or an absolute path. */
+bool check_mirror(const char *text, char *why, size_t why_size);
 /* A user name for basic authentication: it has no colon. */
 bool check_login(const char *text, char *why, size_t why_size);
 

@@ -161,6 +161,12 @@ struct config {
 		uint64_t timeout_ms;
 		uint64_t recheck_ms;
 	} registry;
+	struct {
+		bool is_set;		/* false: `sluice update` is off */
+		char *mirror;		/* NULL: none */
+		char *key;
+		struct config_strings restart;	/* n 0: by the service manager */
+	} update;
 
 	struct config_strings files;	/* all that were read: the file, then its drop-ins */
 	bool has_main;			/* files[0] is the file itself, not a drop-in */

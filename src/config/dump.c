@@ -144,7 +144,8 @@ config_dump(const struct config *c, FILE *f)
 		int indent = strchr(k->name, '.') == NULL ? 0 : strchr(k->name, '.') == key_leaf(k) - 1 ? 2 : 4;
 
 		if ((!c->kafka.is_set && (strcmp(k->name, "kafka") == 0 || is_below(k, "kafka"))) ||
-		    (!c->registry.is_set && (strcmp(k->name, "registry") == 0 || is_below(k, "registry"))))
+		    (!c->registry.is_set && (strcmp(k->name, "registry") == 0 || is_below(k, "registry"))) ||
+		    (!c->update.is_set && (strcmp(k->name, "update") == 0 || is_below(k, "update"))))
 			continue;
 		if (k->type == KEY_SECTION) {
 			fprintf(f, "%*s%s:\n", indent, "", key_leaf(k));

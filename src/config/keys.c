@@ -140,6 +140,12 @@ const struct key config_keys[] = {
 	    .check = check_path },
 	{ "registry.key_file", KEY_TEXT, F(registry.key_file), NULL, RESTART, .what = "path",
 	    .check = check_path },
+
+	{ "update", KEY_SECTION, F(update.is_set) },
+	{ "update.mirror", KEY_TEXT, F(update.mirror), NULL, RELOAD, .what = "URL or path of a folder",
+	    .check = check_mirror },
+	{ "update.key", KEY_TEXT, F(update.key), "/etc/sluice/release.pub", RELOAD, .what = "path", .check = check_path },
+	{ "update.restart", KEY_LIST, F(update.restart), "", RELOAD, 0, LIST_MAX, .what = "words of a command" },
 };
 
 const size_t config_keys_n = sizeof(config_keys) / sizeof(config_keys[0]);

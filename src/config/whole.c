@@ -91,6 +91,18 @@ check_kubelet(const struct whole *w)
 }
 
 static void
+check_update(const struct whole *w)
+{
+	const struct config_strings *restart = &w->c->update.restart;
+
+	if (w->c->update.is_set && !is_written(w, "update.mirror"))
+		WRONG_KEY(w, "update", "update needs a mirror: add `mirror: https://HOST/FOLDER`, or its absolute path");
+	if (restart->n > 0 && restart->list[0][0] != '/')
+		WRONG_KEY(w, "update.restart", "'%.100s' is no absolute path: the command is run without a shell and PATH, "
+		    "begin it with /", restart->list[0]);
+}
+
+static void
 check_properties(const struct whole *w)
 {
 	const struct config_pairs *p = &w->c->kafka.properties, *s = &w->c->kafka.secrets;
@@ -166,6 +178,7 @@ config_check_whole(const struct config *c, struct config_errors *errors)
 	check_delivery(&w);
 	check_registry(&w);
 	check_kubelet(&w);
+	check_update(&w);
 	check_properties(&w);
 	check_metrics(&w);
 	check_folders(&w);
