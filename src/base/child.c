@@ -24,7 +24,7 @@ become(const struct child_options *o, int out, pid_t parent)
 	sigset_t none;
 
 	setpgid(0, 0);
-	if (o->ends_with_us && (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent))
+	if (o->ends_with_us && (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent))
 		_exit(CHILD_NOT_EXECUTED);
 	for (int signo = 1; signo < NSIG; signo++)
 		signal(signo, SIG_DFL);

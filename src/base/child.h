@@ -21,7 +21,7 @@ struct child_options {
 	uint64_t timeout_ms;
 	size_t output_max;		/* of standard output */
 	bool is_quiet;			/* its standard error is dropped, too */
-	bool ends_with_us;		/* the kernel kills it if this process ends first */
+	bool ends_with_us;		/* the kernel sends it SIGTERM if this process ends first */
 	const volatile sig_atomic_t *stop;	/* not 0: it is killed; NULL: none */
 };
 
