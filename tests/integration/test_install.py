@@ -49,9 +49,12 @@ class Install(unittest.TestCase):
     def expected(self):
         """From the tree, without asking CMake."""
         out = {"/usr/bin/sluice", "/usr/lib/systemd/system/sluice-agent.service", "/usr/lib/sysusers.d/sluice.conf",
+               "/usr/lib/tmpfiles.d/sluice.conf", "/usr/share/bash-completion/completions/sluice",
+               "/usr/share/zsh/site-functions/_sluice", "/usr/share/fish/vendor_completions.d/sluice.fish",
                "/usr/share/sluice/prometheus/alerts.yaml"}
         for pattern, to in (("docs/*.[157]", None), ("config/rules.d/*", "/usr/share/sluice/rules.d"),
-                            ("schemas/**", "/usr/share/sluice"), ("config/*", "/etc/sluice")):
+                            ("schemas/**", "/usr/share/sluice"), ("config/*.yaml", "/etc/sluice"),
+                            ("config/*.csv", "/usr/share/sluice")):
             for path in glob.glob(os.path.join(harness.ROOT, pattern), recursive=True):
                 name = os.path.basename(path)
                 if os.path.isfile(path):
@@ -63,7 +66,8 @@ class Install(unittest.TestCase):
 
     def test_exactly_what_is_expected_is_there(self):
         self.assertEqual(sorted(self.expected()), sorted(tree_of(self.root)))
-        self.assertTrue(os.path.isdir(self.at("/etc/sluice/rules.d")))
+        for folder in ("rules.d", "conf.d"):
+            self.assertTrue(os.path.isdir(self.at(f"/etc/sluice/{folder}")))
 
     def test_the_program_runs_and_takes_the_shipped_configuration(self):
         done = run(self.at("/usr/bin/sluice"), "--version")
