@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's image on a real dockerd, with the rights that docker-compose.yml gives it, on this machine's kernel.
 
-The last stage of ops/image/Dockerfile is built as it is. The stages that need a package mirror are replaced by
-images made from this build: the program, as `cmake --install` puts it, and the libraries that it links here.
+ops/image/Dockerfile is built as it is, but for the stage that needs a package mirror: an image of the files that
+`dev/packages` makes of this build takes its place.
 """
 import json
 import os
 import shutil
 import subprocess
+import tarfile
 import time
 import unittest
 
@@ -23,34 +24,19 @@ RELEASE = os.path.join(ROOT, "build", "release")
 CAPABILITIES = {"SYS_RESOURCE": 24}  # that may be missing even here; docker refuses what it cannot give
 
 
-def make_program(into):
-    """/out of the Dockerfile's first stage."""
+def make_root(into):
+    """/out of the Dockerfile's first stage, with the libraries of a build that is not static."""
     out = os.path.join(into, "out")
-    os.makedirs(out)
     build = os.path.dirname(os.path.realpath(harness.SLUICE))
     if os.path.basename(build) == "dev" and os.path.exists(os.path.join(RELEASE, "sluice")):
         build = RELEASE
-    subprocess.run(["cmake", "--install", build, "--prefix", "/usr"], env={**os.environ, "DESTDIR": out}, check=True,
+    subprocess.run([os.path.join(ROOT, "dev", "packages"), "--build", build, "--only", "root", "--to", out], check=True,
                    stdout=subprocess.DEVNULL)
-    if not os.path.isdir(os.path.join(out, "etc")):  # the build was configured for another prefix
-        shutil.move(os.path.join(out, "usr", "etc"), out)
-    return os.path.join(out, "usr", "bin", "sluice")
-
-
-def make_runtime(into, program):
-    """A root with the program's libraries, the loader where the program looks for it, and two accounts."""
-    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
-    for word in listed.split():
+    listed = subprocess.run(["ldd", os.path.join(out, "usr", "bin", "sluice")], stdout=subprocess.PIPE, text=True)
+    for word in listed.stdout.split():
         if word.startswith("/"):
-            to = into + word
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            shutil.copy(word, to)
-    for folder in ("etc", "proc", "sys", "dev", "tmp", "run", "var/lib"):
-        os.makedirs(os.path.join(into, folder), exist_ok=True)
-    with open(os.path.join(into, "etc", "passwd"), "w") as f:
-        f.write("root:x:0:0::/:/bin/sh\nsluice:x:990:990::/var/lib/sluice:/usr/sbin/nologin\n")
-    with open(os.path.join(into, "etc", "group"), "w") as f:
-        f.write("root:x:0:\nsluice:x:990:\n")
+            os.makedirs(os.path.dirname(out + word), exist_ok=True)
+            shutil.copy(word, out + word)
 
 
 def service():
@@ -76,10 +62,10 @@ def run_options(agent, data, config, bpffs):
         out += ["--tmpfs", path]
     for volume in agent["volumes"]:
         source, target, *mode = volume.split(":")
-        source = {"/var/lib/sluice": data, "/etc/sluice/sluice.yaml": config, "/sys/fs/bpf": bpffs}.get(target, source)
+        source = {"/var/lib/sluice": data, "/sys/fs/bpf": bpffs}.get(target, source)
         if os.path.exists(source):
             out += ["-v", ":".join([source, target, *mode])]
-    return out
+    return [*out, "-v", f"{config}:/etc/sluice/sluice.yaml:ro"]
 
 
 class Image(unittest.TestCase):
@@ -89,13 +75,11 @@ class Image(unittest.TestCase):
         cls.addClassCleanup(cls.docker.close)
         cls.docker.__enter__()
         room = os.path.join(cls.docker.at, "room")
-        program = make_program(os.path.join(room, "program"))
-        make_runtime(os.path.join(room, "runtime"), program)
+        make_root(os.path.join(room, "program"))
         cls.docker.import_image(os.path.join(room, "program"), "sluice-program:test")
-        cls.docker.import_image(os.path.join(room, "runtime"), "sluice-runtime:test")
-        cls.docker("build", "--network", "none", "--file", os.path.join(ROOT, "ops", "image", "Dockerfile"),
-                   "--build-arg", "PROGRAM=sluice-program:test", "--build-arg", "RUNTIME=sluice-runtime:test",
-                   "--tag", "sluice:test", ROOT)
+        for target, name in (((), "sluice:test"), (("--target", service()["build"]["target"]), "sluice:compose")):
+            cls.docker("build", "--network", "none", "--file", os.path.join(ROOT, "ops", "image", "Dockerfile"),
+                       "--build-arg", "PROGRAM=sluice-program:test", *target, "--tag", name, ROOT)
         cls.data = os.path.join(room, "data")
         os.makedirs(cls.data)
         cls.config = os.path.join(room, "sluice.yaml")
@@ -112,6 +96,29 @@ class Image(unittest.TestCase):
         image = json.loads(self.docker("image", "inspect", "sluice:test").stdout)[0]["Config"]
         self.assertEqual(image["Cmd"], ["agent", "-c", "/etc/sluice/sluice.yaml"])
         self.assertIn("/var/lib/sluice", image["Volumes"])
+
+    def test_there_is_nothing_else(self):
+        """No shell, no package manager; accounts, authorities and licences are there."""
+        said = self.docker("run", "--rm", "--network", "none", "--entrypoint", "/bin/sh", "sluice:test", check=False)
+        self.assertIn("no such file", said.stdout)
+        box = self.docker("create", "sluice:test").stdout.split()[-1]
+        listed = os.path.join(self.docker.at, "listed.tar")
+        self.docker("export", "--output", listed, box)
+        self.docker("rm", box)
+        with tarfile.open(listed) as tar:
+            inside = {m.name: m for m in tar.getmembers()}
+        for name in ("etc/passwd", "etc/ssl/certs/ca-certificates.crt", "etc/ssl/certs/LICENSE.certifi",
+                     "usr/share/doc/sluice/licenses/sluice/LICENSE"):
+            self.assertTrue(inside[name].isfile(), name)
+        self.assertEqual(["usr/bin/sluice"], [n for n in inside if n.startswith("usr/bin/")])
+        self.assertEqual({(0, 0)}, {(m.uid, m.gid) for m in inside.values()})
+
+    def test_composes_configuration_is_roots_and_valid(self):
+        done = self.docker("run", "--rm", "--network", "none", "sluice:compose", "check", check=False)
+        self.assertEqual(0, done.returncode, done.stdout)
+        dump = self.docker("run", "--rm", "--network", "none", "sluice:compose", "check", "--dump").stdout
+        with open(os.path.join(ROOT, "ops", "compose", "sluice.yaml")) as f:
+            self.assertIn(yaml.safe_load(f)["kafka"]["brokers"][0], dump)
 
     def test_doctor_finds_every_signal_that_it_finds_outside(self):
         inside = self.docker("run", "--rm", *self.options, "sluice:test", "doctor", check=False)
