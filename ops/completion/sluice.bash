@@ -9,7 +9,7 @@ _sluice_table()
 	words='' options='' rest=''
 	case $1 in
 	'')
-		words='run agent cat check ctl dead-letters doctor tune sweep lake help'
+		words='run agent cat check ctl dead-letters doctor update tune sweep lake help'
 		options='--version -h --help'
 		rest=''
 		;;
@@ -100,7 +100,12 @@ _sluice_table()
 		;;
 	'doctor')
 		words=''
-		options='--json -h --help'
+		options='--self-test --json -h --help'
+		rest=''
+		;;
+	'update')
+		words=''
+		options='--check --from: --key:file --watch: -c:file --config:file --json -h --help'
 		rest=''
 		;;
 	'tune')
@@ -154,7 +159,7 @@ _sluice_table()
 		rest=''
 		;;
 	'help')
-		words='run agent cat check ctl dead-letters doctor tune sweep lake'
+		words='run agent cat check ctl dead-letters doctor update tune sweep lake'
 		options=''
 		rest=''
 		;;
@@ -214,6 +219,11 @@ _sluice_table()
 		rest=''
 		;;
 	'help doctor')
+		words=''
+		options=''
+		rest=''
+		;;
+	'help update')
 		words=''
 		options=''
 		rest=''

@@ -59,6 +59,7 @@ set -g __sluice_commands \
     'dead-letters show' \
     'dead-letters replay' \
     'doctor' \
+    'update' \
     'tune' \
     'tune compare' \
     'tune trend' \
@@ -82,6 +83,7 @@ set -g __sluice_commands \
     'help ctl' \
     'help dead-letters' \
     'help doctor' \
+    'help update' \
     'help tune' \
     'help sweep' \
     'help lake'
@@ -104,6 +106,7 @@ set -g __sluice_takes \
     'dead-letters list:-t' 'dead-letters list:--topic' 'dead-letters list:--reason' 'dead-letters list:-c' 'dead-letters list:--config' 'dead-letters list:--folder' 'dead-letters list:--socket' \
     'dead-letters show:-t' 'dead-letters show:--topic' 'dead-letters show:--reason' 'dead-letters show:-c' 'dead-letters show:--config' 'dead-letters show:--folder' 'dead-letters show:--socket' \
     'dead-letters replay:-t' 'dead-letters replay:--topic' 'dead-letters replay:--reason' 'dead-letters replay:-c' 'dead-letters replay:--config' 'dead-letters replay:--folder' 'dead-letters replay:--socket' \
+    'update:--from' 'update:--key' 'update:--watch' 'update:-c' 'update:--config' \
     'tune:--interval' 'tune:--prices' 'tune:--programs' 'tune:--format' 'tune:-o' 'tune:--output' 'tune:--section' 'tune:--lake' 'tune:--kafka' 'tune:--table' 'tune:--registry' 'tune:--kafka-property' 'tune:--engine' 'tune:--memory-limit' 'tune:--spark-master' 'tune:--spark-conf' \
     'tune compare:--prices' 'tune compare:--format' 'tune compare:-o' 'tune compare:--output' 'tune compare:--section' 'tune compare:--lake' 'tune compare:--kafka' 'tune compare:--table' 'tune compare:--registry' 'tune compare:--kafka-property' 'tune compare:--engine' 'tune compare:--memory-limit' 'tune compare:--spark-master' 'tune compare:--spark-conf' \
     'tune trend:--pipeline' 'tune trend:--runs' 'tune trend:--since' 'tune trend:--last' 'tune trend:--prices' 'tune trend:--format' 'tune trend:-o' 'tune trend:--output' 'tune trend:--section' 'tune trend:--lake' 'tune trend:--kafka' 'tune trend:--table' 'tune trend:--registry' 'tune trend:--kafka-property' 'tune trend:--engine' 'tune trend:--memory-limit' 'tune trend:--spark-master' 'tune trend:--spark-conf' \
@@ -126,6 +129,7 @@ complete -c sluice -n '__sluice_at ' -a check -d 'check the configuration and th
 complete -c sluice -n '__sluice_at ' -a ctl -d 'query or change the running agent'
 complete -c sluice -n '__sluice_at ' -a dead-letters -d 'list, print and replay records that the output refused'
 complete -c sluice -n '__sluice_at ' -a doctor -d 'show what this kernel and host support'
+complete -c sluice -n '__sluice_at ' -a update -d 'replace this program by the newest release of a mirror'
 complete -c sluice -n '__sluice_at ' -a tune -d 'explain a run in a lake'
 complete -c sluice -n '__sluice_at ' -a sweep -d 'find idle capacity in a lake'
 complete -c sluice -n '__sluice_at ' -a lake -d 'maintain a lake'
@@ -293,8 +297,17 @@ complete -c sluice -n '__sluice_at dead-letters replay' -l socket -r -F -d 'the 
 complete -c sluice -n '__sluice_at dead-letters replay' -l json -d 'print the result as one JSON object'
 complete -c sluice -n '__sluice_at dead-letters replay' -s h -l help -d 'print this help'
 
+complete -c sluice -n '__sluice_at doctor' -l self-test -d 'run a known tree of programs instead, as sluice run does, and print in one line whether each of them was recorded exactly'
 complete -c sluice -n '__sluice_at doctor' -l json -d 'print one JSON object'
 complete -c sluice -n '__sluice_at doctor' -s h -l help -d 'print this help'
+
+complete -c sluice -n '__sluice_at update' -l check -d 'only print whether there is a newer release'
+complete -c sluice -n '__sluice_at update' -l from -x -d 'a URL, or the absolute path of a folder, in place of the configurations'
+complete -c sluice -n '__sluice_at update' -l key -r -F -d 'public key of minisign, in place of the configurations'
+complete -c sluice -n '__sluice_at update' -l watch -x -d 'how long the new agent is watched, and may take to be well'
+complete -c sluice -n '__sluice_at update' -s c -l config -r -F -d 'configuration of the agent'
+complete -c sluice -n '__sluice_at update' -l json -d 'print the result as one JSON object'
+complete -c sluice -n '__sluice_at update' -s h -l help -d 'print this help'
 
 complete -c sluice -n '__sluice_at tune' -a compare -d 'two or more runs, task by task'
 complete -c sluice -n '__sluice_at tune' -a trend -d 'wall, cost, peak and failures over the runs of a pipeline'
@@ -451,6 +464,7 @@ complete -c sluice -n '__sluice_at help' -a check -d 'check the configuration an
 complete -c sluice -n '__sluice_at help' -a ctl -d 'query or change the running agent'
 complete -c sluice -n '__sluice_at help' -a dead-letters -d 'list, print and replay records that the output refused'
 complete -c sluice -n '__sluice_at help' -a doctor -d 'show what this kernel and host support'
+complete -c sluice -n '__sluice_at help' -a update -d 'replace this program by the newest release of a mirror'
 complete -c sluice -n '__sluice_at help' -a tune -d 'explain a run in a lake'
 complete -c sluice -n '__sluice_at help' -a sweep -d 'find idle capacity in a lake'
 complete -c sluice -n '__sluice_at help' -a lake -d 'maintain a lake'
@@ -484,6 +498,7 @@ complete -c sluice -n '__sluice_at ctl detach network' -s c -l config -r -F -d '
 complete -c sluice -n '__sluice_at ctl detach network' -l json -d 'print the answer as one JSON object'
 complete -c sluice -n '__sluice_at ctl detach network' -l timeout -x -d 'time to wait for an answer'
 complete -c sluice -n '__sluice_at ctl detach network' -s h -l help -d 'print this help'
+
 
 
 
