@@ -211,7 +211,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(set(), self.bash("sluice", "doctor", ""))
         self.assertEqual(set(), self.fish("sluice doctor "))
         # Zsh offers the options where there is nothing else.
-        self.assertEqual({"-h", "--help", "--json"}, self.zsh.ask("sluice doctor "))
+        self.assertEqual({"-h", "--help", "--json", "--self-test"}, self.zsh.ask("sluice doctor "))
         self.all_offer(["run", "--nonsen"], set())
         self.all_offer(["lake", "nonsen"], set())
 

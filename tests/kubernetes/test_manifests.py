@@ -70,11 +70,13 @@ class ManifestTest(unittest.TestCase):
     def test_what_the_container_may_do(self):
         with open(os.path.join(ROOT, "ops", "systemd", "sluice-agent.service")) as f:
             unit = {c for line in re.findall(r"(?m)^CapabilityBoundingSet=(.*)$", f.read()) for c in line.split()}
+        # Where systemd sets the priority and the limit of locked memory, a container needs these.
+        container_too, before_5_11_too = unit | {"CAP_SYS_NICE"}, unit | {"CAP_SYS_NICE", "CAP_SYS_RESOURCE"}
         spec = self.daemon_set()
         container, = spec["containers"]
         rights = container["securityContext"]
         self.assertEqual(["ALL"], rights["capabilities"]["drop"])
-        self.assertEqual(unit - {"CAP_SYS_RESOURCE"}, {"CAP_" + c for c in rights["capabilities"]["add"]})
+        self.assertEqual(container_too, {"CAP_" + c for c in rights["capabilities"]["add"]})
         self.assertEqual((False, False, True), tuple(rights[k] for k in ("privileged", "allowPrivilegeEscalation",
                                                                          "readOnlyRootFilesystem")))
         self.assertEqual("RuntimeDefault", rights["seccompProfile"]["type"])
@@ -82,7 +84,7 @@ class ManifestTest(unittest.TestCase):
         writable = {m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")}
         self.assertEqual({"/var/lib/sluice", "/run/sluice", "/sys/fs/bpf"}, writable)
         old, = self.daemon_set("linux-5.10")["containers"]
-        self.assertEqual(unit, {"CAP_" + c for c in old["securityContext"]["capabilities"]["add"]})
+        self.assertEqual(before_5_11_too, {"CAP_" + c for c in old["securityContext"]["capabilities"]["add"]})
 
     def test_no_account_may_do_more_than_list_pods(self):
         for components, allowed in (((), []), (COMPONENTS, [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}])):
