@@ -65,10 +65,8 @@ main(int argc, char **argv)
 		usage(stderr);
 		return EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-		puts("sluice " SLUICE_VERSION);
-		return EXIT_DONE;
-	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+		return cli_version();
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    (strcmp(argv[1], "help") == 0 && argc == 2)) {
 		usage(stdout);

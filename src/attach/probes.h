@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "attach/layout.h"
 #include "model/health.h"
 #include "model/optional_signals.h"
 #include "model/record.h"
@@ -51,6 +52,9 @@ void probes_close(struct probes *p);	/* NULL is fine; pins stay */
 
 enum probes_origin probes_origin(const struct probes *p);
 const char *probes_pin_error(const struct probes *p);	/* "" if pinned, or if that was not requested */
+/* Writes the name of the layout of this program's own object. Returns 0 or a negative errno. */
+int probes_layout(char ret[LAYOUT_NAME_SIZE]);
+
 /* Return the id of a ring's map, unique within a boot: of the ring that is to be read, and of our own. */
 uint32_t probes_ring_id(const struct probes *p);
 uint32_t probes_own_ring_id(const struct probes *p);

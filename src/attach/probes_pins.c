@@ -90,6 +90,15 @@ pinned_shared(const struct probes *p, struct sluice_bpf__data_shared *ret)
 	return is_read;
 }
 
+int
+probes_layout(char ret[LAYOUT_NAME_SIZE])
+{
+	size_t size;
+	const void *object = sluice_bpf__elf_bytes(&size);
+
+	return layout_name(object, size, ret);
+}
+
 /*
  * Takes over if all maps of an earlier agent are there, and removes anything else. Sizes stay unchanged, since a map
  * cannot grow.

@@ -104,9 +104,9 @@ analytics_print_missing(const char *who, const char *program)
 	if (slash != NULL)
 		*slash = '\0';
 	fprintf(stderr, "%s: %s is not installed: it is not in PATH, nor beside sluice; ", who, program);
-	fputs("in the folder of sluice's source run\n", stderr);
+	fputs("with the wheel of the same release (in the folder of sluice's source: ./analytics) run\n", stderr);
 	fprintf(stderr, "    python3 -m venv %s/libexec/sluice && ", own);
-	spell_line(stderr, "%s/libexec/sluice/bin/pip install ./analytics\n", own);
+	spell_line(stderr, "%s/libexec/sluice/bin/pip install sluice_analytics-" SLUICE_VERSION "-py3-none-any.whl\n", own);
 }
 
 /* Closes all files but stderr and fd, and ignores all signals: what comes before the run is over is not for it. */

@@ -20,4 +20,7 @@ int cli_tune(int argc, char **argv);
 int cli_sweep(int argc, char **argv);
 int cli_lake(int argc, char **argv);
 
+/* Prints what this program is, and what it is linked with. Returns EXIT_DONE. */
+int cli_version(void);
+
 #endif

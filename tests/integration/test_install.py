@@ -2,6 +2,7 @@
 """`cmake --install` of the build that is tested, what it puts where, and that nothing of it is left after `uninstall`."""
 import glob
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -72,7 +73,15 @@ class Install(unittest.TestCase):
     def test_the_program_runs_and_takes_the_shipped_configuration(self):
         done = run(self.at("/usr/bin/sluice"), "--version")
         self.assertEqual(0, done.returncode, done.stdout)
-        self.assertRegex(done.stdout, r"^sluice \d+\.\d+\.\d+")
+        lines = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+        self.assertEqual("sluice", next(iter(lines)))
+        self.assertRegex(lines.pop("sluice"), r"^\d+\.\d+\.\d+$")
+        self.assertRegex(lines.pop("machine"), rf"^{platform.machine()}, (dynamic, glibc [\d.]+|static, musl)$")
+        self.assertRegex(lines.pop("layout"), r"^\d+_[0-9a-f]{16}$")
+        self.assertLessEqual({"avro-c", "jansson", "libbpf", "libcap", "libcurl", "libdeflate", "libelf", "libevent", "librdkafka",
+                              "libsmartcols", "libuuid", "libyaml", "openssl", "pcre2", "uthash"}, set(lines))
+        for library, version in lines.items():
+            self.assertRegex(version, r"^\d[\w.+-]*$", library)
         done = run(self.at("/usr/bin/sluice"), "check", "-c", self.at("/etc/sluice/sluice.yaml"))
         self.assertEqual(0, done.returncode, done.stdout)
 
