@@ -17,11 +17,14 @@
 #include "base/clock.h"
 #include "base/text.h"
 
+#define STATUS_MAX 500	/* bytes: a line of systemctl(1) */
+
 struct notify {
 	int fd;			/* -1: there is no service manager */
 	struct sockaddr_un address;
 	socklen_t address_len;
 	uint64_t watchdog_us;
+	char status[sizeof("STATUS=") + STATUS_MAX];	/* what was sent last */
 };
 
 /* Parses a path, or "@name" for the abstract namespace. */
@@ -135,6 +138,29 @@ int
 notify_watchdog(struct notify *n)
 {
 	return notify_send(n, "WATCHDOG=1");
+}
+
+int
+notify_status(struct notify *n, const char *text)
+{
+	char state[sizeof("STATUS=") + STATUS_MAX];
+	int r;
+
+	if (!notify_has_manager(n))
+		return 0;
+	snprintf(state, sizeof(state), "STATUS=%.*s", (int)strcspn(text, "\n"), text);
+	if (strcmp(state, n->status) == 0)
+		return 0;
+	r = notify_send(n, state);
+	if (r == 0)
+		memcpy(n->status, state, sizeof(state));
+	return r;
+}
+
+bool
+notify_has_manager(const struct notify *n)
+{
+	return n != NULL && n->fd >= 0;
 }
 
 uint64_t

@@ -6,6 +6,7 @@
 #ifndef SLUICE_CONTROL_NOTIFY_H
 #define SLUICE_CONTROL_NOTIFY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,11 @@ int notify_ready(struct notify *n);		/* READY=1: also when a reload is done */
 int notify_reloading(struct notify *n);		/* RELOADING=1, with the time that Type=notify-reload requires */
 int notify_stopping(struct notify *n);
 int notify_watchdog(struct notify *n);
+/* STATUS=text, unless that is what was sent last; of a longer text the beginning, of more than one line the first. */
+int notify_status(struct notify *n, const char *text);
 
+/* Returns true if there is a manager, which wants to know. */
+bool notify_has_manager(const struct notify *n);
 /* Returns the manager's time limit between two calls of notify_watchdog(), to be halved; 0: it has none. */
 uint64_t notify_watchdog_us(const struct notify *n);
 

@@ -33,6 +33,7 @@
 #define TRIM_BYTES (2 << 20)		/* more than the messages of one cycle take */
 #define PRODUCERS_WAIT_MS 1000
 #define TRIM_EACH_S 60
+#define NOTIFY_EACH_S 5
 
 static void
 on_committed(void *arg)
@@ -87,6 +88,19 @@ watch_room(struct daemon *d)
 	d->lacks_room = lacks_room;
 }
 
+/* One line for the service manager: what is wrong, or where records go. */
+static void
+notify_manager(struct daemon *d)
+{
+	char text[STATUS_PROBLEM_SIZE];
+	struct agent_status s = { 0 };
+
+	daemon_fill_status(&s, d);
+	if (status_is_ready(&s, text, sizeof(text)))
+		snprintf(text, sizeof(text), "Seeing, and delivering to %s", s.output.kind != NULL ? s.output.kind : "the output");
+	notify_status(d->notify, text);
+}
+
 /* With the pass that the agent makes, so that a host where nothing happens wakes once a second. */
 static void
 on_second(void *arg)
@@ -101,6 +115,8 @@ on_second(void *arg)
 	if (++d->seconds % TRIM_EACH_S == 0)
 		malloc_trim(0);
 	daemon_retry_metrics(d);
+	if (d->seconds % NOTIFY_EACH_S == 0 && notify_has_manager(d->notify))
+		notify_manager(d);
 	if (notify_watchdog_us(d->notify) > 0)
 		notify_watchdog(d->notify);
 	log_tick();

@@ -90,6 +90,30 @@ each_state_is_one_datagram(void **state)
 }
 
 static void
+a_status_is_sent_when_it_changes(void **state)
+{
+	char longer[1000] = "";
+
+	(void)state;
+	memset(longer, 'x', sizeof(longer) - 1);
+	listen_at(tree_path(&tree, "notify"));
+	assert_int_equal(notify_open(&n, error, sizeof(error)), 0);
+	assert_true(notify_has_manager(n));
+	assert_int_equal(notify_status(n, "well"), 0);
+	assert_string_equal(heard(), "STATUS=well");
+	assert_int_equal(notify_status(n, "well"), 0);
+	assert_string_equal(heard(), "");
+	/* A second line would be another variable. */
+	assert_int_equal(notify_status(n, "ill\nREADY=1"), 0);
+	assert_string_equal(heard(), "STATUS=ill");
+	assert_int_equal(notify_status(n, longer), 0);
+	assert_memory_equal(heard(), "STATUS=xxx", 10);
+	assert_in_range(strlen(got), 200, 900);
+	assert_int_equal(notify_status(n, longer), 0);
+	assert_string_equal(heard(), "");
+}
+
+static void
 an_abstract_address_works(void **state)
 {
 	char name[64];
@@ -109,7 +133,10 @@ without_a_manager_nothing_happens(void **state)
 	assert_int_equal(notify_open(&n, error, sizeof(error)), 0);
 	assert_int_equal(notify_ready(n), 0);
 	assert_int_equal(notify_watchdog_us(n), 0);
+	assert_false(notify_has_manager(n));
+	assert_int_equal(notify_status(n, "well"), 0);
 	assert_int_equal(notify_ready(NULL), 0);
+	assert_int_equal(notify_status(NULL, "well"), 0);
 	assert_int_equal(notify_watchdog_us(NULL), 0);
 	notify_close(NULL);
 }
@@ -175,6 +202,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(each_state_is_one_datagram, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_status_is_sent_when_it_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_abstract_address_works, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_a_manager_nothing_happens, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_watchdog_is_ours_or_nobodys, setup, teardown),
