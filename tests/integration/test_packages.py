@@ -85,6 +85,8 @@ def tree(root):
                 out[key] = os.readlink(path)
             elif os.path.isdir(path):
                 out[key] = "folder"
+            elif not os.path.isfile(path):
+                out[key] = "socket or device"
             else:
                 with open(path, "rb") as f:
                     out[key] = f.read()

@@ -86,14 +86,14 @@ class Unit(unittest.TestCase):
         return done.stdout
 
     def ends(self, name):
-        """How often the lake has the end of each program of a storm."""
-        counts = {}
+        """How often the lake has the end of each program of a storm: a redelivery has the number of the first."""
+        numbers = {}
         for line in self.ok("sluice", "cat", "--topic", "program", LAKE).splitlines():
             record = json.loads(line)
             argv = record.get("argv") or []
             if record["phase"] == "END" and len(argv) == 2 and argv[1].rpartition("-")[0] == name:
-                counts[argv[1]] = counts.get(argv[1], 0) + 1
-        return counts
+                numbers.setdefault(argv[1], set()).add((record["agent_id"], record["seq"]))
+        return {name: len(seen) for name, seen in numbers.items()}
 
     def all_recorded(self, storm):
         """Each of its programs once, with the agent that runs now."""
