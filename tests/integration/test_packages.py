@@ -212,6 +212,9 @@ class InRoot:
             os.makedirs(self.at(folder), exist_ok=True)
         for number in (1, 5, 7):
             os.mkdir(self.at(f"usr/share/man/man{number}"))
+        # On a real system these folders have units of others, too: empty ones are removed with the last of sluice's.
+        for folder in ("etc/systemd/system", "var/lib/systemd/deb-systemd-helper-enabled"):
+            open(self.at(f"{folder}/multi-user.target.wants/another.service"), "w").close()
         for path in PROGRAMS + (SYSTEMD if self.has_systemd else []):
             copy(self.root, path)
         if not IS_STATIC:
@@ -220,7 +223,7 @@ class InRoot:
             os.removedirs(os.path.dirname(self.at(harness.SLUICE)))
         for name, text in (("passwd", "root:x:0:0:root:/root:/bin/sh\n"), ("group", "root:x:0:\n"),
                            ("shadow", "root:*:19000:0:99999:7:::\n"), ("gshadow", "root:*::\n"),
-                           ("login.defs", "SYS_UID_MIN 100\nSYS_UID_MAX 999\nSYS_GID_MIN 100\nSYS_GID_MAX 999\n"),
+                           ("login.defs", "SYS_UID_MIN 100\nSYS_UID_MAX 999\nSYS_GID_MIN 100\nSYS_GID_MAX 999\nUSERGROUPS_ENAB yes\n"),
                            ("nsswitch.conf", "passwd: files\ngroup: files\n")):
             with open(self.at(f"etc/{name}"), "w") as f:
                 f.write(text)
@@ -346,6 +349,9 @@ class InRoot:
         self.purge()
         after = tree(self.root)
         for path in sorted(set(after) | set(self.before)):
+            # Package managers remove folders that they empty, and rpm makes one for itself.
+            if (self.before.get(path) == "folder" and path not in after) or path == "var/tmp":
+                continue
             self.assertEqual(self.before.get(path), after.get(path), path)
 
     def test_a_configuration_that_nobody_changed_is_renewed(self):
