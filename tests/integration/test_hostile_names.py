@@ -28,6 +28,7 @@ READ_IN = {
     "check": "test_check",
     "dead-letters": "test_dead_letters",
     "doctor": "test_doctor",
+    "update": "test_update",
     "tune": "analytics/tests/test_hostile_names.py",
     "sweep": "analytics/tests/test_hostile_names.py",
     "lake": "analytics/tests/test_hostile_names.py",
@@ -222,6 +223,48 @@ class HostileNames(AgentTest):
         self.sluice("doctor")
         self.sluice("doctor", "--json")
         self.sluice("doctor", b"\x1b[31m", status=2)
+
+    def test_update(self):
+        """A mirror writes the signature's comments and the list of files; what is named on the command line is its user's."""
+        hostile = b"\x1b[31m\xe2\x80\xae\x07"
+        mirror = os.path.join(self.bin, b"mirror" + hostile)
+        latest = os.path.join(mirror, b"latest")
+        os.makedirs(latest)
+        key, secret = os.path.join(self.room, "key.pub"), os.path.join(self.room, "key.sec")
+        subprocess.run(["minisign", "-G", "-W", "-p", key, "-s", secret], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       check=True, timeout=60)
+        config = os.path.join(self.room, "sluice.yaml")
+        with open(config, "w") as f:
+            f.write(f"lake: {self.lake}\n")
+        sums, signature = os.path.join(latest, b"SHA256SUMS"), os.path.join(latest, b"SHA256SUMS.minisig")
+
+        def update(status, *args):
+            return self.sluice("update", "-c", config, "--from", mirror, "--key", key, *args, status=status)
+
+        for names_line in (b"0" * 64 + b"  sluice-9.9.9-linux-x86_64" + hostile + b"\n", hostile + b"\n"):
+            for comment in (b"sluice 9.9.9" + hostile, hostile, b"sluice 9.9.9"):
+                with open(sums, "wb") as f:
+                    f.write(names_line)
+                # minisign keeps to printable comments itself: it signs ours, and the bytes of the other are put there.
+                subprocess.run(["minisign", "-S", "-s", secret, "-t", "sluice 9.9.9", "-m", sums], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, check=True, timeout=60)
+                with open(signature, "rb") as f:
+                    lines = f.read().split(b"\n")
+                lines[0] = b"untrusted comment: " + hostile
+                lines[2] = b"trusted comment: " + comment
+                with open(signature, "wb") as f:
+                    f.write(b"\n".join(lines))
+                for args in ((), ("--json",)):
+                    update(125, *args)
+                # The one that is signed as it is has a newer version, whatever its files are.
+                update(1 if comment == b"sluice 9.9.9" else 125, "--check")
+        with open(signature, "wb") as f:
+            f.write(hostile)
+        update(125)
+        self.sluice("update", "-c", config, "--from", b"/missing" + hostile, "--key", key, status=125)
+        self.sluice("update", "-c", config, "--from", mirror, "--key", b"/missing" + hostile, status=125)
+        self.sluice("update", "--watch", hostile, status=2)
+        self.sluice("update", hostile, status=2)
 
 
 if __name__ == "__main__":
