@@ -666,7 +666,7 @@ exec {" ".join(self.a.config["update"]["restart"])}
         script = os.path.join(self.room, "restart")
         works = read(script)
         # The new agent cannot be restarted, the old one can.
-        write(script, b"#!/bin/sh\n[ \"$(\"$3\" --version)\" = 'sluice %s' ] && exit 7\n" % self.newer.encode() + works, 0o755)
+        write(script, b"#!/bin/sh\n[ \"$(\"$3\" --version | head -n 1)\" = 'sluice %s' ] && exit 7\n" % self.newer.encode() + works, 0o755)
         done = self.run_update()
         self.assert_exit(1, done, "was interrupted before its verdict: finishing it")
         self.assert_exit(1, done, "the program before it is back, and its agent is as well as before")
