@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/exit_codes.h"
+#include "base/libc.h"
 #include "cli/self_test.h"
 
 enum {
