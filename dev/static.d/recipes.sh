@@ -39,7 +39,7 @@ build_openssl() {
 	cp -r installed/usr/include installed/usr/lib "$prefix/"
 }
 
-# HTTP and HTTPS alone. Without certificates of its own: src/ names the file (base/ca.c), since each system has another.
+# HTTP and HTTPS alone. Without certificates of its own: src/ names the file (base/ca_bundle.c), since each system has another.
 build_curl() {
 	./configure --host="$host" --prefix="$prefix" --disable-shared --enable-static --with-openssl="$prefix" --with-zlib="$prefix" \
 		--without-libpsl --without-brotli --without-zstd --without-nghttp2 --without-libidn2 --without-librtmp --without-libssh2 \
