@@ -513,11 +513,12 @@ class Services(Case):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.05)
         self.root.forget("hangs")
-        # Its pid in this namespace: the one below unshare's that runs the script.
+        # Its pid in this namespace: the one below unshare's that runs the script. As bytes: tests beside this one
+        # start programs whose names and paths are no UTF-8.
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                with open(f"/proc/{pid}/cmdline") as f, open(f"/proc/{pid}/mountinfo") as m:
-                    if f.read().startswith("dash\0/root/install.sh") and self.room in m.read():
+                with open(f"/proc/{pid}/cmdline", "rb") as f, open(f"/proc/{pid}/mountinfo", "rb") as m:
+                    if f.read().startswith(b"dash\0/root/install.sh") and os.fsencode(self.room) in m.read():
                         os.kill(int(pid), signal.SIGTERM)
             except OSError:
                 pass
