@@ -38,14 +38,20 @@ become(const struct child_options *o, int out, pid_t parent)
 	_exit(CHILD_NOT_EXECUTED);
 }
 
-/* Reads what is there. Returns 1 while the pipe is open, 0 at its end, or a negative errno. */
+/*
+ * Reads what is there, into nothing but out: it may be a secret. Returns 1 while the pipe is open, 0 at its end, or a
+ * negative errno.
+ */
 static int
 collect(int fd, size_t max, struct bytes *out)
 {
 	for (;;) {
-		char piece[4096];
-		ssize_t n = read(fd, piece, sizeof(piece));
+		char dropped[CHILD_PIECE];
+		ssize_t n;
 
+		if (out != NULL && bytes_reserve(out, CHILD_PIECE) < 0)
+			return -ENOMEM;
+		n = read(fd, out != NULL ? (char *)out->data + out->len : dropped, CHILD_PIECE);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -54,10 +60,11 @@ collect(int fd, size_t max, struct bytes *out)
 			return 0;
 		if (out == NULL)
 			continue;
-		if (out->len + (size_t)n > max)
+		out->len += (size_t)n;
+		if (out->len > max) {
+			out->len = max;
 			return -EFBIG;
-		if (bytes_append(out, piece, (size_t)n) < 0)
-			return -ENOMEM;
+		}
 	}
 }
 

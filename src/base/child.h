@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 
 #define CHILD_NOT_EXECUTED 127	/* exit status if the program cannot be executed, as of a shell */
+#define CHILD_PIECE 4096	/* read at once: a buffer with room for output_max and one more is never reallocated */
 
 struct child_options {
 	const char *path;		/* executed as it is; PATH is not searched */

@@ -5,30 +5,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/libc.h"
+#include "base/bytes.h"
+#include "base/child.h"
 #include "base/safe_path.h"
 #include "config/config.h"
 
 enum {
-	POLL_MS = 20,
-	EXEC_FAILED = 127,
 	FILE_FLAGS = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-};
-
-/* The bytes read so far; never reallocated, so that no copy of a secret stays in freed memory. */
-struct collected {
-	char *text;	/* owned, CONFIG_SECRET_BYTES_MAX + 2 */
-	size_t len;
 };
 
 bool
@@ -46,21 +35,21 @@ config_secret_free(char *secret)
 	free(secret);
 }
 
-/* Reads all bytes that are available. 1: more may follow; 0: end of file; or a negative errno, -EFBIG: too long. */
+/* Reads to the end. Returns 0, or a negative errno; -EFBIG: too long. */
 static int
-collect(struct collected *c, int fd)
+read_all(int fd, struct bytes *secret)
 {
 	for (;;) {
-		ssize_t n = read(fd, c->text + c->len, CONFIG_SECRET_BYTES_MAX + 1 - c->len);
+		ssize_t n = read(fd, secret->data + secret->len, CONFIG_SECRET_BYTES_MAX + 1 - secret->len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return errno == EAGAIN ? 1 : -errno;
+			return -errno;
 		if (n == 0)
 			return 0;
-		c->len += (size_t)n;
-		if (c->len > CONFIG_SECRET_BYTES_MAX)
+		secret->len += (size_t)n;
+		if (secret->len > CONFIG_SECRET_BYTES_MAX)
 			return -EFBIG;
 	}
 }
@@ -101,7 +90,7 @@ open_source(const char *kind, const char *path, int flags, uid_t owner, char *er
 }
 
 static int
-read_file(const char *path, uid_t owner, struct collected *c, char *error, size_t error_size)
+read_file(const char *path, uid_t owner, struct bytes *secret, char *error, size_t error_size)
 {
 	int fd = open_source("file", path, FILE_FLAGS, owner, error, error_size), r;
 	struct stat st;
@@ -122,70 +111,13 @@ read_file(const char *path, uid_t owner, struct collected *c, char *error, size_
 		r = open_to_all(path, st.st_mode, error, error_size);
 		goto out;
 	}
-	r = collect(c, fd);
+	r = read_all(fd, secret);
 	if (r == -EFBIG)
 		snprintf(error, error_size, "secret file %s is longer than 64 KiB: that is no secret", path);
 	else if (r < 0)
 		snprintf(error, error_size, "secret file %s cannot be read: %s", path, strerror(-r));
 out:
 	close(fd);
-	return r;
-}
-
-/* Runs in the child: executes the command, which inherits only the environment and standard error. */
-static void __attribute__((noreturn))
-become(char *const *argv, int out)
-{
-	int in = open("/dev/null", O_RDONLY);
-	sigset_t none;
-
-	setpgid(0, 0);	/* one process group, so that its children can be killed with it */
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-	    close_range(3, ~0u, 0) == 0)
-		execv(argv[0], argv);
-	_exit(EXEC_FAILED);
-}
-
-/*
- * Collects the output until the command has ended; its children that still run are ignored. 0 with its
- * status; or -ETIMEDOUT, -EFBIG or another negative errno, and the command is killed.
- */
-static int
-run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
-{
-	int64_t until = clock_ms(CLOCK_MONOTONIC) + CONFIG_SECRET_TIMEOUT_MS;
-	bool is_open = true;
-	int r = 0;
-
-	for (;;) {
-		struct pollfd p = { .fd = is_open ? fd : -1, .events = POLLIN };
-		pid_t ended = waitpid(pid, ret_status, WNOHANG);
-
-		/* Also after its end: its last output is still in the pipe. */
-		if (is_open) {
-			r = collect(c, fd);
-			is_open = r == 1;
-		}
-		if (ended == pid) {
-			r = r < 0 ? r : 0;
-			break;
-		}
-		if (ended < 0 && errno != EINTR)
-			r = -errno;
-		if (r >= 0 && clock_ms(CLOCK_MONOTONIC) >= until)
-			r = -ETIMEDOUT;
-		if (r < 0) {
-			kill(-pid, SIGKILL);
-			kill(pid, SIGKILL);	/* it may not have a process group of its own yet */
-			while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
-				;
-			break;
-		}
-		poll(&p, 1, POLL_MS);
-	}
 	return r;
 }
 
@@ -207,35 +139,25 @@ check_command(const char *name, char *error, size_t error_size)
 }
 
 static int
-run_command(const struct config_strings *command, struct collected *c, char *error,
-    size_t error_size)
+run_command(const struct config_strings *command, struct bytes *secret, char *error, size_t error_size)
 {
 	const char *name = command->list[0];
 	char **argv = calloc(command->n + 1, sizeof(*argv));	/* the NULL behind */
-	int fds[2] = { -1, -1 }, status = 0, r;
-	pid_t pid;
+	const struct child_options o = { .path = name, .argv = argv, .timeout_ms = CONFIG_SECRET_TIMEOUT_MS,
+		.output_max = CONFIG_SECRET_BYTES_MAX };
+	int status = 0, r;
 
 	r = check_command(name, error, error_size);
 	if (r < 0) {
 		free(argv);
 		return r;
 	}
-	if (argv == NULL || pipe2(fds, O_CLOEXEC) < 0) {
-		r = argv == NULL ? -ENOMEM : -errno;
-		snprintf(error, error_size, "secret command %s cannot be run: %s", name, strerror(-r));
-		free(argv);
-		return r;
+	if (argv != NULL) {
+		memcpy(argv, command->list, command->n * sizeof(*argv));
+		r = child_run(&o, secret, &status);
+	} else {
+		r = -ENOMEM;
 	}
-	memcpy(argv, command->list, command->n * sizeof(*argv));
-	fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	pid = fork();
-	if (pid == 0)
-		become(argv, fds[1]);
-	r = pid < 0 ? -errno : 0;
-	close(fds[1]);
-	if (pid > 0)
-		r = run_collect(pid, fds[0], c, &status);
-	close(fds[0]);
 	free(argv);
 	if (r == -ETIMEDOUT)
 		snprintf(error, error_size, "secret command %s had not ended after %d s and was killed", name,
@@ -250,7 +172,7 @@ run_command(const struct config_strings *command, struct collected *c, char *err
 	if (WIFSIGNALED(status))
 		snprintf(error, error_size, "secret command %s was ended by signal %d", name,
 		    WTERMSIG(status));
-	else if (WEXITSTATUS(status) == EXEC_FAILED)
+	else if (WEXITSTATUS(status) == CHILD_NOT_EXECUTED)
 		snprintf(error, error_size, "secret command %s cannot be executed, or exited with status 127: "
 		    "see that it is there and may be executed", name);
 	else if (WEXITSTATUS(status) != 0)
@@ -266,42 +188,44 @@ config_secret_read(const struct config_secret *s, uid_t owner, char **ret, char 
 {
 	const char *kind = s->file != NULL ? "file" : "command";
 	const char *name = s->file != NULL ? s->file : s->command.n > 0 ? s->command.list[0] : "";
-	struct collected c = { 0 };
+	struct bytes secret = { 0 };
+	char *text;
 	int r;
 
 	if (!config_secret_is_set(s)) {
 		snprintf(error, error_size, "no secret is configured");
 		return -EINVAL;
 	}
-	c.text = malloc(CONFIG_SECRET_BYTES_MAX + 2);
-	if (c.text == NULL) {
+	/* Room for all of it, so that no copy of a secret stays in freed memory. */
+	if (bytes_reserve(&secret, CONFIG_SECRET_BYTES_MAX + CHILD_PIECE) < 0) {
 		snprintf(error, error_size, "no memory for the secret of %s", name);
 		return -ENOMEM;
 	}
-	r = s->file != NULL ? read_file(s->file, owner, &c, error, error_size) :
-	    run_command(&s->command, &c, error, error_size);
+	r = s->file != NULL ? read_file(s->file, owner, &secret, error, error_size) :
+	    run_command(&s->command, &secret, error, error_size);
+	text = (char *)secret.data;
 	if (r < 0)
 		goto fail;
 	/* An editor or echo(1) appends one newline. */
-	if (c.len > 0 && c.text[c.len - 1] == '\n')
-		c.len--;
-	if (c.len > 0 && c.text[c.len - 1] == '\r')
-		c.len--;
-	c.text[c.len] = '\0';
+	if (secret.len > 0 && text[secret.len - 1] == '\n')
+		secret.len--;
+	if (secret.len > 0 && text[secret.len - 1] == '\r')
+		secret.len--;
+	text[secret.len] = '\0';
 	r = -EINVAL;
-	if (c.len == 0) {
+	if (secret.len == 0) {
 		snprintf(error, error_size, "secret %s %s gave nothing", kind, name);
 		goto fail;
 	}
-	if (strlen(c.text) != c.len) {
+	if (strlen(text) != secret.len) {
 		snprintf(error, error_size, "secret %s %s gave a NUL byte: it must be text", kind, name);
 		goto fail;
 	}
-	*ret = c.text;
+	*ret = text;
 	return 0;
 
 fail:
-	explicit_bzero(c.text, CONFIG_SECRET_BYTES_MAX + 2);
-	free(c.text);
+	explicit_bzero(text, secret.cap);
+	bytes_done(&secret);
 	return r;
 }
