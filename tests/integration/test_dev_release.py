@@ -5,6 +5,7 @@ import os
 import shutil
 import tarfile
 import tempfile
+import time
 import unittest
 
 import harness
@@ -78,13 +79,19 @@ class Release(unittest.TestCase):
             made.need("git", "-C", self.repo, "-c", "user.name=t", "-c", "user.email=t@t.example", *command)
 
     def release(self, *arguments, version="1.2.3", key=True):
-        return made.run(self.at("dev/release"), version, *(["--key", self.key.secret] if key else []), "--out", self.out, *arguments)
+        names = [f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME=t", "EMAIL=t@t.example")]
+        return made.run("env", *names, self.at("dev/release"), version, *(["--key", self.key.secret] if key else []), "--out",
+                        self.out, *arguments)
+
+    def git(self, *arguments):
+        return made.need("git", "-C", self.repo, *arguments).strip()
 
     def refused(self, expected, *arguments, status=1, **kw):
         done = self.release(*arguments, **kw)
         self.assertEqual(status, done.returncode, done.stdout)
         self.assertIn(expected, done.stdout)
         self.assertEqual([], [n for n in os.listdir(self.out)] if os.path.isdir(self.out) else [], done.stdout)
+        self.assertEqual("x", self.git("log", "-1", "--format=%s"))
         return done.stdout
 
     def folder(self):
@@ -115,9 +122,16 @@ class Release(unittest.TestCase):
             self.assertIn("sluice-1.2.3-third-party/libelf.tar", tar.getnames())
         with tarfile.open(there["sluice-1.2.3-source.tar.gz"]) as tar:
             self.assertIn("sluice-1.2.3/CMakeLists.txt", tar.getnames())
+            released = tar.extractfile("sluice-1.2.3/CHANGELOG.md").read().decode()
+        # The section of the version is in what is released, and in the commit that it is of.
+        today = time.strftime("%Y-%m-%d", time.gmtime(int(self.git("log", "-1", "--format=%ct"))))
+        self.assertEqual(CHANGELOG.replace("[Unreleased]\n", f"[Unreleased]\n\n## [1.2.3] - {today}\n"), released)
+        self.assertEqual(released, open(self.at("CHANGELOG.md")).read())
+        self.assertEqual(["release: sluice 1.2.3", "x"], self.git("log", "--format=%s").splitlines())
+        self.assertEqual("", self.git("status", "--porcelain"))
         for text in (self.key.text, "git tag -s v1.2.3", "upload"):
             self.assertIn(text, done.stdout)
-        self.assertEqual("", made.need("git", "-C", self.repo, "tag"))
+        self.assertEqual("", self.git("tag"))
         self.assertEqual([], os.listdir(self.at("build")))
         # A second time: what is released is not changed.
         again = self.release()
@@ -131,10 +145,10 @@ class Release(unittest.TestCase):
         self.assertEqual("sluice 1.2.3", root.run("/usr/bin/sluice", "--version").stdout.strip())
 
     def test_asked_for_a_tag(self):
-        done = made.run("env", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@t.example", self.at("dev/release"), "1.2.3", "--key",
-                        self.key.secret, "--out", self.out, "--tag", "--arch", "x86_64")
+        done = self.release("--tag", "--arch", "x86_64")
         self.assertEqual(0, done.returncode, done.stdout)
-        self.assertEqual("v1.2.3\n", made.need("git", "-C", self.repo, "tag"))
+        self.assertEqual("v1.2.3", self.git("tag"))
+        self.assertEqual(self.git("rev-parse", "HEAD"), self.git("rev-parse", "v1.2.3^{commit}"))
         self.assertFalse([n for n in self.folder() if "aarch64" in n])
 
     def test_a_rehearsal(self):
@@ -145,6 +159,20 @@ class Release(unittest.TestCase):
         self.assertEqual(0, done.returncode, done.stdout)
         self.assertNotIn("SHA256SUMS.minisig", self.folder())
         self.assertIn("A rehearsal", done.stdout)
+        self.assertEqual(CHANGELOG, open(self.at("CHANGELOG.md")).read())
+        self.assertEqual("", self.git("status", "--porcelain"))
+
+    def test_a_changelog_that_has_it_already(self):
+        """As after a release whose folder was lost: no second section."""
+        text = CHANGELOG.replace("[Unreleased]\n", "[Unreleased]\n\n## [1.2.3] - 2026-02-01\n")
+        self.put("CHANGELOG.md", text)
+        self.commit()
+        done = self.release("--arch", "x86_64")
+        self.assertEqual(0, done.returncode, done.stdout)
+        self.assertEqual(text, open(self.at("CHANGELOG.md")).read())
+        self.assertEqual("x", self.git("log", "-1", "--format=%s"))
+        with open(self.folder()["sluice-1.2.3-notes.md"]) as f:
+            self.assertIn("Something that users notice.", f.read())
 
     def test_two_builds_that_differ(self):
         self.put("bad", "sluice_1.2.3_amd64.deb sluice-1.2.3-linux-aarch64 -sluice_analytics-1.2.3.tar.gz\n")
@@ -167,10 +195,12 @@ class Release(unittest.TestCase):
         self.refused("the tree is not clean")
         os.remove(self.at("new file"))
         self.refused("CMakeLists.txt: version 1.2.3, where the release is 1.2.4", version="1.2.4")
-        for last in ("1.2.3", "1.10.0"):
-            self.put("CHANGELOG.md", CHANGELOG.replace("[1.2.2]", f"[{last}]"))
-            self.commit()
-            self.refused(f"CHANGELOG.md has {last}: 1.2.3 is not newer")
+        self.put("CHANGELOG.md", CHANGELOG.replace("[1.2.2]", "[1.10.0]"))
+        self.commit()
+        self.refused("CHANGELOG.md has 1.10.0: 1.2.3 is not newer")
+        self.put("CHANGELOG.md", CHANGELOG.replace("[1.2.2]", "[1.2.3]"))
+        self.commit()
+        self.refused("CHANGELOG.md has 1.2.3 already, and entries below [Unreleased]")
         self.put("CHANGELOG.md", CHANGELOG.replace("- Something that users notice.", "Nothing."))
         self.commit()
         self.refused("no entry below [Unreleased]")
