@@ -4,15 +4,7 @@ import hashlib
 import io
 import json
 import os
-import re
-import subprocess
 import tarfile
-
-
-def libraries(program):
-    """The files that a dynamic program needs, by the paths under which it opens them; [] where it is static."""
-    done = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=60)
-    return re.findall(r"(?:=> )?(/\S+) \(0x", done.stdout)
 
 
 def archive(path, name, *, files=(), texts=(), entrypoint, folders=()):

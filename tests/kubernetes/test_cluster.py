@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ops/kubernetes on a real kubelet: the DaemonSet runs with the rights that it names, records have the names of pods, and no
-program is lost while a changed ConfigMap rolls it out. As root; dev/kubernetes builds the programs of Kubernetes."""
+"""ops/kubernetes on a real kubelet with the image of dev/packages: the DaemonSet runs with the rights that it names, records
+have the names of pods, and no program is lost while a changed ConfigMap rolls it out. As root; dev/kubernetes builds the
+programs of Kubernetes."""
+import glob
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
+import tarfile
 import time
 import unittest
 import urllib.request
@@ -14,13 +16,21 @@ import urllib.request
 import cluster
 import image
 
-SLUICE = os.path.join(os.environ.get("SLUICE_BUILD") or os.path.join(cluster.ROOT, "build", "release"), "sluice")
+PACKAGES = os.path.join(cluster.ROOT, "build", "packages")
 OPS = os.path.join(cluster.ROOT, "ops", "kubernetes")
-AGENT, WORK = "sluice.test/agent:1", "sluice.test/work:1"
-ACCOUNTS = {"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nsluice:x:990:990::/var/lib/sluice:/usr/sbin/nologin\n",
-            "/etc/group": "root:x:0:\nsluice:x:990:\nsluice-admin:x:991:\n", "/etc/sluice/sluice.yaml": "{}\n"}
+WORK = "sluice.test/work:1"
 # Each marker is the argument of one program; a container ends after so many.
 WORKLOAD = """i=0; while [ $i -lt 100000 ]; do /bin/true {0} $i; i=$((i + 1)); /bin/sleep 0.05; done"""
+
+
+def package(pattern):
+    found = glob.glob(os.path.join(PACKAGES, pattern))
+    if len(found) != 1:
+        raise AssertionError(f"{PACKAGES} has {len(found)} {pattern}; run: dev/static x86_64 && dev/packages x86_64")
+    return found[0]
+
+
+SLUICE = package("sluice-*-linux-x86_64")
 
 
 def metrics():
@@ -46,10 +56,10 @@ class ClusterTest(unittest.TestCase):
         cls.addClassCleanup(subprocess.run, [SLUICE, "agent", "--uninstall"], timeout=60, stdout=subprocess.DEVNULL)
         cls.addClassCleanup(cls.c.down)
         cls.c.up()
-        files = {"/usr/bin/sluice": SLUICE, **{at: os.path.realpath(at) for at in image.libraries(SLUICE)}}
-        cls.c.import_image(image.archive(cls.c.path("agent.tar"), AGENT, files=files, texts=ACCOUNTS,
-                                         folders=("var/lib/sluice", "run/sluice", "run/secrets"),
-                                         entrypoint=["/usr/bin/sluice"]))
+        agent = package("sluice-*-oci-x86_64.tar")
+        with tarfile.open(agent) as t, t.extractfile("index.json") as f:
+            cls.agent_image = json.load(f)["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"]
+        cls.c.import_image(agent)
         busybox = shutil.which("busybox")
         cls.c.import_image(image.archive(cls.c.path("work.tar"), WORK, entrypoint=["/bin/sh", "-c"],
                                          files={"/bin/" + n: busybox for n in ("sh", "true", "sleep")}))
@@ -69,7 +79,7 @@ class ClusterTest(unittest.TestCase):
         with open(os.path.join(at, "test", "kustomization.yaml"), "w") as f:
             json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["../base"],
                        "components": ["../components/names", "../components/kubelet-own-certificate"],
-                       "images": [{"name": "sluice", "newName": AGENT.rsplit(":", 1)[0], "newTag": "1"}],
+                       "images": [dict(zip(("name", "newName", "newTag"), ("sluice", *self.agent_image.rsplit(":", 1))))],
                        "patches": [{"target": {"kind": "DaemonSet"}, "patch": json.dumps(patch)}]}, f)
         self.c.kubectl("apply", "-k", os.path.join(at, "test"))
 
