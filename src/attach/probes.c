@@ -111,6 +111,8 @@ skel_load(struct probes *p, const struct offer *o)
 		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, exits);
 	if (r == 0)
 		r = sluice_bpf__load(p->skel);
+	if (r == 0 && p->pin_dir[0] != '\0')
+		r = probes_pins_map_shared(p);
 	if (r < 0) {
 		sluice_bpf__destroy(p->skel);
 		p->skel = NULL;

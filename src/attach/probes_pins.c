@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "attach/probes_state.h"
@@ -70,6 +71,16 @@ probes_pins_use(struct probes *p)
 			return r;
 	}
 	return 0;
+}
+
+int
+probes_pins_map_shared(struct probes *p)
+{
+	struct bpf_map *map = p->skel->maps.data_shared;
+	void *at = mmap(p->skel->data_shared, sizeof(*p->skel->data_shared), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_FIXED, bpf_map__fd(map), 0);
+
+	return at == MAP_FAILED ? -errno : 0;
 }
 
 /* Reads the pinned variables. Returns false if there are none. */

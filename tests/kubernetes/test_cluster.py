@@ -127,7 +127,8 @@ class ClusterTest(unittest.TestCase):
         # Other rules are another ConfigMap: the pod is replaced, the probes are not.
         self.apply("exclude:\n  - {name: sleeps, trust: any, exe: sleep}\n")
         second = self.wait_agent(but=first)
-        self.assertEqual("the previous agent's probes are taken over", self.events(second)["probes.open"][0]["message"])
+        self.assertEqual("the previous agent's probes are taken over", self.events(second)["probes.open"][0]["message"],
+                         json.dumps({"first": self.events(first), "second": self.events(second)}, indent=1))
         time.sleep(8)
         self.assertEqual(0, metrics()["sluice_gaps_total"])
 
