@@ -39,13 +39,14 @@ build_openssl() {
 	cp -r installed/usr/include installed/usr/lib "$prefix/"
 }
 
-# HTTP and HTTPS alone. Without certificates of its own: src/ names the file (base/ca_bundle.c), since each system has another.
+# HTTP and HTTPS alone. Without certificates of its own: src/ names the file (base/ca_bundle.c), since each system has another,
+# and where it cannot, in librdkafka, the fallback is OpenSSL's default, which it sets.
 build_curl() {
 	./configure --host="$host" --prefix="$prefix" --disable-shared --enable-static --with-openssl="$prefix" --with-zlib="$prefix" \
 		--without-libpsl --without-brotli --without-zstd --without-nghttp2 --without-libidn2 --without-librtmp --without-libssh2 \
-		--without-ca-bundle --without-ca-path --disable-ldap --disable-ldaps --disable-rtsp --disable-dict --disable-telnet \
-		--disable-tftp --disable-pop3 --disable-imap --disable-smb --disable-smtp --disable-gopher --disable-mqtt --disable-ftp \
-		--disable-file --disable-ipfs --disable-manual --disable-docs --disable-ntlm --disable-websockets
+		--without-ca-bundle --without-ca-path --with-ca-fallback --disable-ldap --disable-ldaps --disable-rtsp --disable-dict \
+		--disable-telnet --disable-tftp --disable-pop3 --disable-imap --disable-smb --disable-smtp --disable-gopher --disable-mqtt \
+		--disable-ftp --disable-file --disable-ipfs --disable-manual --disable-docs --disable-ntlm --disable-websockets
 	make -C lib -j"$jobs"
 	make -C lib install
 	make -C include install

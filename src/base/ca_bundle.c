@@ -5,6 +5,7 @@
 #include "base/ca_bundle.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,4 +30,13 @@ ca_bundle_find(const char *const *paths)
 			return *paths;
 	}
 	return NULL;
+}
+
+void
+ca_bundle_set_default(const char *const *paths)
+{
+	const char *found = ca_bundle_find(paths);
+
+	if (found != NULL)
+		setenv("SSL_CERT_FILE", found, 0);
 }

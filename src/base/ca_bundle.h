@@ -12,5 +12,10 @@ extern const char *const ca_bundle_paths[];
 
 /* Returns the first of paths that can be read, or NULL. */
 const char *ca_bundle_find(const char *const *paths);
+/*
+ * OpenSSL's own default becomes the first of paths, by SSL_CERT_FILE, unless the environment has that. For libraries
+ * that take no path from us. Before any thread.
+ */
+void ca_bundle_set_default(const char *const *paths);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/ca_bundle.h"
 #include "base/clock.h"
 #include "base/libc.h"
 
@@ -34,6 +35,11 @@ kafka_process_init(void)
 	 * repeatedly.
 	 */
 	mallopt(M_MXFAST, 0);
+	/*
+	 * Brokers without an ssl.ca.location, and the token endpoint of OIDC, for which librdkafka before 2.11 has no
+	 * property at all.
+	 */
+	ca_bundle_set_default(ca_bundle_paths);
 	/* The first call in a process sets the options. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }

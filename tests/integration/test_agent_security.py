@@ -16,6 +16,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 import unittest
 
 import harness
@@ -29,6 +30,7 @@ OLD = OLD if os.path.exists(OLD) else ""
 NOBODY = pwd.getpwnam("nobody")
 REGISTRY_USER, REGISTRY_PASSWORD = "registrar", "registry-secret"
 WRONG = "wrong-secret"
+DEBIANS_BUNDLE, SUSES_BUNDLE = "certs/ca-certificates.crt", "ca-bundle.pem"  # below /etc/ssl
 
 stack = None
 front = None
@@ -45,7 +47,58 @@ def setUpModule():
     unittest.addModuleCleanup(front.close)
 
 
-class RegistryFront:
+class Https:
+    """A server at a port of its own, with the certificate of the stack's; .port."""
+
+    def __init__(self, at, handler):
+        self.port = at.ports.spare()
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), handler)
+        self._server.handle_error = lambda request, address: None  # one that does not trust us ends the handshake
+        self._server.daemon_threads = True
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(at.cert("server.pem"))
+        # The handshake in the connection's own thread: a client that is silent delays no other.
+        self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+
+class TokenEndpoint(Https):
+    """Gives who has the client's id and secret a token that the brokers take, for half a minute; .url, .given."""
+
+    def __init__(self, at):
+        want = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        self.given = 0
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(inner):
+                form = inner.rfile.read(int(inner.headers["Content-Length"])).decode()
+                right = inner.headers["Authorization"] == want and "grant_type=client_credentials" in form
+                now = int(time.time())
+                token = ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (
+                    {"alg": "none"}, {"sub": USER, "iat": now, "exp": now + 30})) + "."
+                answer = json.dumps({"access_token": token, "token_type": "Bearer", "expires_in": 30} if right else
+                                    {"error": "invalid_client"}).encode()
+                self.given += right
+                inner.send_response(200 if right else 401)
+                inner.send_header("Content-Type", "application/json")
+                inner.send_header("Content-Length", str(len(answer)))
+                inner.end_headers()
+                inner.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(at, Handler)
+        self.url = f"https://localhost:{self.port}/token"
+
+
+class RegistryFront(Https):
     """https with basic authentication in front of the registry; .url."""
 
     def __init__(self, at):
@@ -72,22 +125,13 @@ class RegistryFront:
             def log_message(self, *_):
                 pass
 
-        self.port = at.ports.spare()
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self._server.handle_error = lambda request, address: None  # one that does not trust us ends the handshake
-        self._server.daemon_threads = True
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(at.cert("server.pem"))
-        # The handshake in the connection's own thread: a client that is silent delays no other.
-        self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        super().__init__(at, Handler)
         self.url = f"https://localhost:{self.port}/apis/ccompat/v7"
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
 
-    def close(self):
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(10)
+
+def is_static():
+    """Whether the program needs no library of the system."""
+    return subprocess.run(["ldd", harness.SLUICE], stdout=subprocess.PIPE, stderr=subprocess.PIPE).returncode != 0
 
 
 def ask_metrics(a, path):
@@ -170,9 +214,10 @@ class SecurityTest(AgentTest):
         self.assertGreater(load.started, 0)
         return result
 
-    def works(self, prefix, keys, sluice=None):
+    def works(self, prefix, keys, sluice=None, under=()):
         a = self.agent(prefix.strip("."), **keys)
         a.sluice = sluice or a.sluice
+        a.command_prefix = list(under)
         a.start()
         with Load(prefix, rate=50) as load:
             a.wait(lambda: a.status()["output"]["state"] == "up", 90, "delivery")
@@ -183,10 +228,18 @@ class SecurityTest(AgentTest):
         self.assert_delivered(prefix, load)
         return a
 
-    def fails(self, prefix, bad, good, says, sluice=None, mended=None):
+    def system_that_trusts(self, ca, at):
+        """What goes before a command whose system has that one certificate, in the file at of /etc/ssl, and no other."""
+        etc_ssl = os.path.join(self.room, "etc-ssl-" + ca)
+        os.makedirs(os.path.dirname(os.path.join(etc_ssl, at)))
+        shutil.copy(self.cert(ca), os.path.join(etc_ssl, at))
+        return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/ssl && exec "$@"', etc_ssl]
+
+    def fails(self, prefix, bad, good, says, sluice=None, mended=None, under=(), mended_under=()):
         """With bad the agent prints what matches says; with good, after a restart, all is there."""
         a = self.agent(prefix.strip("."), drain="1s", **bad)
         a.sluice = sluice or a.sluice
+        a.command_prefix = list(under)
         a.start()
 
         def told():
@@ -207,6 +260,7 @@ class SecurityTest(AgentTest):
         a.config.pop("kafka")
         a.configure(drain="20s", **good)
         a.sluice = mended or a.sluice
+        a.command_prefix = list(mended_under)
         a.start()
         a.wait(lambda: a.status()["output"]["state"] == "up", 90, "delivery")
         self.wait_delivered(a, prefix, load)
@@ -248,6 +302,30 @@ class Works(SecurityTest):
                                sasl_oauthbearer_config="principal=agent lifeSeconds=600")
         self.works("oauth.", keys)
 
+    def oidc(self, prefix, endpoint):
+        keys = self.kafka_keys(prefix, "sasl_ssl",
+                               {"sasl.oauthbearer.client.secret": self.secret("client.secret", PASSWORD)},
+                               security_protocol="SASL_SSL", sasl_mechanisms="OAUTHBEARER", sasl_oauthbearer_method="oidc",
+                               sasl_oauthbearer_client_id=USER, sasl_oauthbearer_token_endpoint_url=endpoint.url)
+        del keys["kafka"]["properties"]["ssl.ca.location"]
+        return keys
+
+    def test_oidc_by_the_certificates_of_the_system(self):
+        """Those of the broker and of the token endpoint, which no property names."""
+        endpoint = TokenEndpoint(stack)
+        self.addCleanup(endpoint.close)
+        self.works("oidc.", self.oidc("oidc.", endpoint), under=self.system_that_trusts("ca.crt", DEBIANS_BUNDLE))
+        self.assertGreater(endpoint.given, 0)
+
+    def test_a_system_that_is_not_the_one_of_the_build(self):
+        """The static program alone, whose libraries have no system's path."""
+        if not is_static():
+            self.skipTest("this program is not static: its libraries are the system's, and know its paths")
+        endpoint = TokenEndpoint(stack)
+        self.addCleanup(endpoint.close)
+        self.works("suse.", self.oidc("suse.", endpoint), under=self.system_that_trusts("ca.crt", SUSES_BUNDLE))
+        self.assertGreater(endpoint.given, 0)
+
     def test_the_systems_library_does_all_but_scram(self):
         if not OLD:
             self.skipTest("SLUICE has the system's librdkafka itself")
@@ -282,6 +360,13 @@ class Fails(SecurityTest):
         bad = self.kafka_keys("ca.", "ssl", security_protocol="ssl", ssl_ca_location=self.cert("other-ca.crt"))
         good = self.kafka_keys("ca.", "ssl", security_protocol="ssl")
         self.fails("ca.", bad, good, "certificate verify failed|broker certificate could not be verified")
+
+    def test_a_system_that_trusts_another_ca(self):
+        keys = self.kafka_keys("system.", "ssl", security_protocol="ssl")
+        del keys["kafka"]["properties"]["ssl.ca.location"]
+        self.fails("system.", keys, keys, "certificate verify failed|broker certificate could not be verified",
+                   under=self.system_that_trusts("other-ca.crt", DEBIANS_BUNDLE),
+                   mended_under=self.system_that_trusts("ca.crt", DEBIANS_BUNDLE))
 
     def mutual(self, prefix, name):
         names = {} if name is None else {"ssl_certificate_location": self.cert(name + ".crt"),

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include <event2/event.h>
 #include <jansson.h>
 
@@ -222,6 +224,29 @@ ca_bundle_is_the_first_that_can_be_read(void **state)
 	tree_done(&t);
 }
 
+static void
+ca_bundle_is_openssls_default_unless_the_environment_has_one(void **state)
+{
+	static const char *const none[] = { "/no/such/file", NULL };
+	struct tree t;
+	const char *paths[2] = { NULL };
+
+	(void)state;
+	tree_init(&t);
+	tree_write(&t, "ca", "x");
+	paths[0] = tree_path(&t, "ca");
+	unsetenv("SSL_CERT_FILE");
+	ca_bundle_set_default(none);
+	assert_null(getenv("SSL_CERT_FILE"));
+	ca_bundle_set_default(paths);
+	assert_string_equal(paths[0], getenv("SSL_CERT_FILE"));
+	setenv("SSL_CERT_FILE", "/the/users.pem", 1);
+	ca_bundle_set_default(paths);
+	assert_string_equal("/the/users.pem", getenv("SSL_CERT_FILE"));
+	unsetenv("SSL_CERT_FILE");
+	tree_done(&t);
+}
+
 int
 main(void)
 {
@@ -233,6 +258,7 @@ main(void)
 		cmocka_unit_test(waits_double_up_to_the_maximum),
 		cmocka_unit_test(cached_id_is_known_at_the_first_call),
 		cmocka_unit_test(ca_bundle_is_the_first_that_can_be_read),
+		cmocka_unit_test(ca_bundle_is_openssls_default_unless_the_environment_has_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

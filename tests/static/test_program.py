@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What dev/static has built: it needs nothing of the system, says what it is made of, and sees what it ran exactly.
+
+SLUICE names the program; its bill of materials and the licences are beside it.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
+
+import verdict  # noqa: E402
+
+SLUICE = os.environ["SLUICE"]
+FOLDER = os.path.dirname(SLUICE)
+STACK_BYTES = 8 << 20  # of a thread, as with glibc; musl's own default is 128 KiB
+
+
+def run(*command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+
+
+def sources():
+    """{name: its row} of what is linked."""
+    with open(os.path.join(ROOT, "dev", "static.d", "sources.tsv")) as f:
+        return {line.split("\t")[0]: line.rstrip("\n").split("\t") for line in f if not line.startswith("#")}
+
+
+class Program(unittest.TestCase):
+    def test_it_needs_no_library(self):
+        headers = run("readelf", "--wide", "--program-headers", "--dynamic", SLUICE).stdout
+        self.assertIn("There is no dynamic section", headers)
+        self.assertNotIn("INTERP", headers)
+        stack = re.search(r"GNU_STACK +(?:0x\w+ +){4}0x(\w+) +(\S+)", headers)
+        self.assertEqual((STACK_BYTES, "RW"), (int(stack[1], 16), stack[2]))
+
+    def test_it_runs_where_there_is_nothing_else(self):
+        with tempfile.TemporaryDirectory() as room:
+            shutil.copy(SLUICE, os.path.join(room, "sluice"))
+            shutil.copytree(os.path.join(ROOT, "config", "rules.d"), os.path.join(room, "rules.d"))
+            with open(os.path.join(room, "sluice.yaml"), "w") as f:
+                f.write("lake: /lake\nrules: /rules.d\n")
+            for args, says in ((["--version"], "musl"), (["--help"], "Usage: sluice"), (["check", "-c", "/sluice.yaml"], "")):
+                done = run("chroot", room, "/sluice", *args)
+                self.assertEqual(0, done.returncode, done.stdout)
+                self.assertIn(says, done.stdout)
+
+    def test_no_path_of_its_build_is_in_it(self):
+        with open(SLUICE, "rb") as f:
+            found = re.findall(rb"[^\0]*" + re.escape(ROOT.encode()) + rb"[^\0]*", f.read())
+        self.assertEqual([], found[:5])
+
+    def test_it_sees_what_it_ran_exactly(self):
+        done = run(SLUICE, "doctor", "--self-test")
+        self.assertEqual(0, done.returncode, done.stdout)
+
+
+class Made(unittest.TestCase):
+    def test_versions_licences_and_bill_of_materials_name_all_that_is_linked(self):
+        version = run(SLUICE, "--version").stdout
+        with open(os.path.join(FOLDER, "sluice.spdx.json")) as f:
+            packages = {p["name"]: p for p in json.load(f)["packages"]}
+        self.assertEqual({"sluice", "musl", "zig-compiler-rt", *sources()}, set(packages))
+        for name in sources():
+            self.assertIn(f" {packages[name]['versionInfo']}\n", version, name)
+        for name in packages.keys() - {"sluice"}:
+            self.assertTrue(os.listdir(os.path.join(FOLDER, "licenses", name)), name)
+        digest = run("sha256sum", SLUICE).stdout.split()[0]
+        self.assertEqual([{"algorithm": "SHA256", "checksumValue": digest}], packages["sluice"]["checksums"])
+
+
+if __name__ == "__main__":
+    sys.exit(verdict.main())
