@@ -20,13 +20,14 @@ file(GLOB BPF_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
 set(BPF_GEN ${CMAKE_BINARY_DIR}/gen)
 
 # bpf_object(SOURCE OBJECT [INCLUDED…]): compiled anew when SOURCE, a header or another source that it includes changes.
+# The object has the names of its sources, for the verifier's messages: by the tree, not by where that lies.
 function(bpf_object source object)
 	get_filename_component(dir ${object} DIRECTORY)
 	get_filename_component(name ${source} NAME_WE)
 	add_custom_command(OUTPUT ${object}
 		COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
 		COMMAND ${BPF_CLANG} -target bpf -mcpu=v2 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter
-			-D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/bpf -idirafter /usr/include/${BPF_MULTIARCH} -c ${source} -o ${object}
+			-ffile-prefix-map=${CMAKE_SOURCE_DIR}=. -D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/bpf -idirafter /usr/include/${BPF_MULTIARCH} -c ${source} -o ${object}
 		DEPENDS ${source} ${ARGN} ${BPF_HEADERS} COMMENT "BPF ${name}" VERBATIM)
 endfunction()
 

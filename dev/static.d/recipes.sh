@@ -28,8 +28,10 @@ build_libzstd() {
 	make -C lib PREFIX="$prefix" install-static install-includes install-pc
 }
 
-# no-filenames: paths of the build would show up in messages. no-module and no-dso: a static program loads nothing.
+# no-filenames: paths of the build would show up in messages. no-module and no-dso: a static program loads nothing. It keeps
+# the flags that it was given, for who asks; it needs no other library's folder.
 build_openssl() {
+	local CPPFLAGS='' LDFLAGS=''
 	./Configure "linux-$arch" --prefix=/usr --libdir=lib --openssldir=/etc/ssl no-shared no-module no-dso no-tests no-docs no-apps \
 		no-legacy no-engine no-quic no-dtls no-comp no-srp no-ssl3 no-idea no-bf no-cast no-rc2 no-rc4 no-seed no-camellia \
 		no-aria no-sm2 no-sm3 no-sm4 no-gost no-whirlpool no-mdc2 no-siphash no-filenames
@@ -118,9 +120,10 @@ build_libcap2() {
 	ours libcap "$upstream" -lcap
 }
 
+# localstatedir: where libuuid keeps its clock; by the prefix it would be below this folder.
 build_util-linux() {
-	./configure --host="$host" --prefix="$prefix" --disable-shared --enable-static --disable-all-programs --enable-libuuid \
-		--enable-libsmartcols --disable-nls --disable-asciidoc --disable-poman --without-python --without-systemd --without-udev \
+	./configure --host="$host" --prefix="$prefix" --localstatedir=/var --disable-shared --enable-static --disable-all-programs \
+		--enable-libuuid --enable-libsmartcols --disable-nls --disable-asciidoc --disable-poman --without-python --without-systemd --without-udev \
 		--without-ncurses --without-ncursesw --without-tinfo --without-readline --without-cap-ng --without-selinux --without-audit
 	make -j"$jobs" libuuid.la libsmartcols.la
 	cp .libs/libuuid.a .libs/libsmartcols.a "$prefix/lib/"
