@@ -311,7 +311,7 @@ class Works(SecurityTest):
         return keys
 
     def test_oidc_by_the_certificates_of_the_system(self):
-        """Those of the broker and of the token endpoint, which no property names."""
+        """No property names the certificates of the broker and of the token endpoint."""
         endpoint = TokenEndpoint(stack)
         self.addCleanup(endpoint.close)
         self.works("oidc.", self.oidc("oidc.", endpoint), under=self.system_that_trusts("ca.crt", DEBIANS_BUNDLE))
