@@ -53,6 +53,15 @@ class Sources(unittest.TestCase):
             done = ansible("ansible-playbook", "--syntax-check", "-i", NOWHERE, f"playbooks/{name}")
             self.assertEqual(0, done.returncode, done.stdout)
 
+    def test_it_installs_as_its_readme_says(self):
+        """Nothing of it needs what is beside it in the source tree, nor another collection."""
+        with tempfile.TemporaryDirectory() as to:
+            done = ansible("ansible-galaxy", "collection", "install", "--offline", "--force", "-p", to, COLLECTION)
+            self.assertEqual(0, done.returncode, done.stdout)
+            at = os.path.join(to, "ansible_collections", "sluice", "agent")
+            for name in ("README.md", "plugins/filter/signed.py", "roles/sluice/meta/argument_specs.yml", "playbooks/site.yml"):
+                self.assertTrue(os.path.isfile(os.path.join(at, name)), name)
+
     def test_each_variable_has_a_default_and_is_explained(self):
         defaults = read_yaml(ROLE, "defaults", "main.yml")
         options = read_yaml(ROLE, "meta", "argument_specs.yml")["argument_specs"]["main"]["options"]
@@ -207,6 +216,31 @@ class Configured(Played):
         self.put("etc/sluice.yaml", "interval: 7s\n")
         self.configure(config={})
         self.assertEqual("interval: 7s\n", self.tree()["sluice.yaml"][0])
+
+
+class Files(Played):
+    """tasks/files.yml"""
+
+    def test_a_folder_of_others_stays_and_no_secret_is_shown(self):
+        folder = os.path.join(self.room, "private")
+        os.mkdir(folder)
+        os.chmod(folder, 0o711)
+        done = self.play(
+            [{"ansible.builtin.include_role": {"name": "sluice.agent.sluice", "tasks_from": "files"}}], "--diff", "-vvv",
+            sluice_files=[{"path": f"{folder}/key.pem", "content": "a secret of 2 words", "group": "root"}],
+            __sluice_restart_wanted=False)
+        self.assertEqual(0, done.returncode, done.stdout)
+        with open(f"{folder}/key.pem") as f:
+            self.assertEqual("a secret of 2 words", f.read())
+        self.assertEqual(0o640, os.stat(f"{folder}/key.pem").st_mode & 0o7777)
+        self.assertEqual((0, 0o711), (os.stat(folder).st_gid, os.stat(folder).st_mode & 0o7777))
+        self.assertNotIn("a secret of 2 words", done.stdout)
+
+    def test_a_secret_that_is_misspelt_is_not_shown(self):
+        done = self.play([{"ansible.builtin.include_role": {"name": "sluice.agent.sluice"}}], "-vvv",
+                         sluice_files=[{"pfad": "/etc/sluice/key.pem", "content": "a secret of 2 words"}])
+        self.assertIn("Validation of arguments failed", done.stdout)
+        self.assertNotIn("a secret of 2 words", done.stdout)
 
 
 class Topics(Played):
