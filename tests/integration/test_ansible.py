@@ -243,6 +243,21 @@ class Files(Played):
         self.assertNotIn("a secret of 2 words", done.stdout)
 
 
+class Fetched(Played):
+    """tasks/install_file.yml"""
+
+    def test_a_dry_run_where_nothing_is_yet(self):
+        """The folder for the package would be made first; what would be fetched into it is not asked for."""
+        kept = os.path.join(self.room, "kept")
+        done = self.play(
+            [{"ansible.builtin.include_role": {"name": "sluice.agent.sluice", "tasks_from": "install_file"}}], "--check",
+            __sluice_kept=kept, __sluice_want={"name": "sluice.deb", "from": "http://127.0.0.1:1/sluice.deb",
+                                               "place": "mirror", "checksum": "0" * 64, "version": "1.2.3"})
+        self.assertEqual(0, done.returncode, done.stdout)
+        self.assertIn("changed=1 ", done.stdout)
+        self.assertFalse(os.path.exists(kept))
+
+
 class Topics(Played):
     """tasks/topics.yml with a tool that keeps its topics in a file, as kafka-topics.sh keeps its own in Kafka."""
 
