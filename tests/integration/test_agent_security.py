@@ -233,7 +233,8 @@ class SecurityTest(AgentTest):
         etc_ssl = os.path.join(self.room, "etc-ssl-" + ca)
         os.makedirs(os.path.dirname(os.path.join(etc_ssl, at)))
         shutil.copy(self.cert(ca), os.path.join(etc_ssl, at))
-        return ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/ssl && exec "$@"', etc_ssl]
+        return ["env", "--unset=SSL_CERT_FILE", "--unset=SSL_CERT_DIR",
+                "unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/ssl && exec "$@"', etc_ssl]
 
     def fails(self, prefix, bad, good, says, sluice=None, mended=None, under=(), mended_under=()):
         """With bad the agent prints what matches says; with good, after a restart, all is there."""
