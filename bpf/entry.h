@@ -73,9 +73,12 @@ is_reader(struct task_struct *parent, struct task_struct *child)
 	return (u32)child->real_parent->tgid == own_tgid && (u32)parent->tgid != own_tgid;
 }
 
-/* Makes the entry of a process. up: its parent's entry, NULL: unknown. Returns false if it made none. */
+/*
+ * Makes the entry of a process. up: its parent's entry, NULL: unknown. shares_mm: as in struct proc. Returns false if
+ * it made none.
+ */
 static __always_inline bool
-enter(struct task_struct *child, const struct proc *up, u64 exec_id)
+enter(struct task_struct *child, const struct proc *up, u64 exec_id, bool shares_mm)
 {
 	struct proc_key key = { (u64)child->signal, child->start_boottime };
 	struct proc *p;
@@ -90,6 +93,7 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	p->exec_id = exec_id;
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
+	p->shares_mm = shares_mm;
 	p->is_canary = !up && follow_all && is_adopted(child->real_parent);
 	p->user = p->user_uid = 0;
 	if (follow_all && !p->is_canary)
@@ -170,7 +174,7 @@ adopt_at_exec(const struct task *k)
 	up = proc_of(parent);
 	if (!up && !is_wanted(parent, leader))
 		return NULL;
-	is_new = enter(leader, up, leader->self_exec_id - 1);
+	is_new = enter(leader, up, leader->self_exec_id - 1, false);
 	p = proc_of_task(k);
 	if (!p || !is_refused || !is_new)	/* a pass may have been faster, and has counted them */
 		return p;
@@ -200,7 +204,7 @@ adopt_at_exit(const struct task *k)
 	up = proc_of(parent);
 	if (!up && !is_wanted(parent, leader))
 		return NULL;
-	enter(leader, up, leader->self_exec_id - !(leader->flags & PF_FORKNOEXEC));
+	enter(leader, up, leader->self_exec_id - !(leader->flags & PF_FORKNOEXEC), false);
 	return proc_of_task(k);
 }
 
@@ -227,6 +231,22 @@ refused_ends(const struct task *k, bool is_twice)
 	execs = leader->flags & PF_FORKNOEXEC ? 1 : leader->self_exec_id - leader->parent_exec_id;
 	user_read(&user, &uid, k->untrusted);
 	refused_count(EVENT_PROG_FORK, refused_programs(leader, execs ? execs : 1), user, uid);
+}
+
+/*
+ * Returns whether a child runs in the memory of the task that forks it, as by vfork. Asked where there may be no hook
+ * that sees it as the child ends, see memory_keep().
+ */
+static __always_inline bool
+runs_in(struct task_struct *parent, struct task_struct *child)
+{
+	struct mm_struct *mm, *of_parent;
+
+	if (exit_has_group_dead)
+		return false;
+	READ_POINTER(mm, task_untrusted(child)->mm);
+	READ_POINTER(of_parent, task_untrusted(parent)->mm);
+	return mm && mm == of_parent;
 }
 
 /*
@@ -259,7 +279,7 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	}
 	up = proc_of(parent);
 	if (up || (is_wanted(parent, child) && !is_reader(parent, child)))
-		enter(child, up, child->self_exec_id);
+		enter(child, up, child->self_exec_id, runs_in(parent, child));
 	return 0;
 }
 

@@ -57,8 +57,11 @@ int BPF_PROG(on_free, struct task_struct *t)
 	}
 	if (!p->end_ns)
 		count_loss(EVENT_PROG_EXIT, EVENT_LOSS_SKIPPED);
-	/* If no hook saw the mm, signal_struct has its peak, unless a program before had a larger one. */
-	if (!p->has_peak && !p->shares_mm && signal->maxrss > p->exec_maxrss) {
+	/*
+	 * If no hook saw the mm, signal_struct has its peak, unless a program before had a larger one, or all of it is
+	 * the parent's.
+	 */
+	if (!p->has_peak && (p->execed || !p->shares_mm) && signal->maxrss > p->exec_maxrss) {
 		p->peak = signal->maxrss;
 		p->has_peak = 1;
 	}

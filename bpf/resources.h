@@ -91,7 +91,7 @@ SUM_OF_SIGNAL(MAJOR_FAULTS, major_faults, faults, maj_flt, maj_flt, 1,
     "Page faults that had to read from storage")
 RESOURCE(PEAK_RSS_BYTES, peak_rss_bytes, bytes, PEAK, has_peak, 1,
     "Largest resident memory in bytes, the high-water mark of this program's own address space; a level, not a sum")
-RESOURCE(RSS_BYTES, rss_bytes, bytes, LEVEL, has_peak, 1,
+RESOURCE(RSS_BYTES, rss_bytes, bytes, LEVEL, has_rss, 1,
     "Resident memory in bytes at this moment; a level, not a sum")
 RESOURCE(READ_BYTES, read_bytes, bytes, SUM, is_complete, 1,
     "Bytes that it caused to be fetched from storage, as read_bytes of /proc/PID/io")

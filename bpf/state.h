@@ -44,7 +44,7 @@ struct proc {
 	/* Threads on several CPUs store to these: each has a word of its own, so that no store undoes another. */
 	u32	execed;			/* since it was forked */
 	u32	has_peak;
-	u32	shares_mm;		/* a vfork child that ended without an exec */
+	u32	shares_mm;		/* it is its parent's, as of a vfork child, unless execed */
 	u32	has_end_sums;
 	u32	has_block_io;
 	u32	threads_peak;
@@ -341,12 +341,18 @@ struct task {
 		barrier_var(to);		\
 	} while (0)
 
+static __always_inline struct task_struct *
+task_untrusted(struct task_struct *t)
+{
+	return has_rdonly_cast ? bpf_rdonly_cast(t, bpf_core_type_id_kernel(struct task_struct)) : t;
+}
+
 /* Reads what identifies the process of t. */
 static __always_inline void
 task_read(struct task *k, struct task_struct *t)
 {
 	k->t = t;
-	k->untrusted = has_rdonly_cast ? bpf_rdonly_cast(t, bpf_core_type_id_kernel(struct task_struct)) : t;
+	k->untrusted = task_untrusted(t);
 	READ_POINTER(k->signal, k->untrusted->signal);
 	READ_POINTER(k->leader, t->group_leader);
 }

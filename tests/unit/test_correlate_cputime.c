@@ -244,6 +244,12 @@ what_was_not_counted_is_not_known(void **state)
 	assert_true(usage_has(&u, USAGE_RUN_DELAY_NS));
 
 	now = numbers(100);
+	now.rss_bytes = 0;		/* no hook saw the memory: the peak is the kernel's own number */
+	u = usage_of_program(&nothing, &now, true);
+	assert_field(&u, USAGE_PEAK_RSS_BYTES, 113);
+	assert_false(usage_has(&u, USAGE_RSS_BYTES));
+
+	now = numbers(100);
 	now.is_complete = false;	/* some threads are missing in the sums, but not here: */
 	u = usage_of_program(&nothing, &now, true);
 	assert_int_equal(u.known, USAGE_BIT(USAGE_PEAK_RSS_BYTES) | USAGE_BIT(USAGE_RSS_BYTES) |
