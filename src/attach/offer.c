@@ -6,6 +6,7 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "attach/core_types.h"
 #include "attach/kernel_types.h"
 #include "attach/probes_state.h"
+#include "base/file.h"
 
 /*
  * Suffixes of the copies of a program where tracepoints may be preempted (lifecycle.bpf.c): "on_exec_7" for
@@ -65,6 +67,17 @@ offer_of_types(struct offer *o, struct kernel_types *types)
 	o->lacks_functions = !o->has_iter_num || !o->has_rdonly_cast || !kernel_test_holds(types, &preempt_disable);
 }
 
+/* Returns whether the kernel calls what is attached to its functions; one that cannot be asked has no such switch. */
+static bool
+runs_fentry(void)
+{
+	struct file_text text = { 0 };
+	bool is_off = file_read(AT_FDCWD, "/proc/sys/kernel/ftrace_enabled", &text, 16) == 0 && text.text[0] == '0';
+
+	file_text_done(&text);
+	return !is_off;
+}
+
 int
 offer_of_kernel(struct offer *o, char *error, size_t error_size)
 {
@@ -85,6 +98,7 @@ offer_of_kernel(struct offer *o, char *error, size_t error_size)
 		offer_done(o);
 		return -ENOTSUP;
 	}
+	o->runs_fentry = runs_fentry();
 	object = sluice_bpf__elf_bytes(&size);
 	o->core_types = core_types_open(types, object, size);
 	return 0;

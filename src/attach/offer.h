@@ -25,6 +25,7 @@ struct offer {
 	bool has_syscall;		/* programs that user space calls, and a loop over a map for them, from 5.14 */
 	bool has_iter_num;		/* the kernel's function for programs, from 6.4 */
 	bool has_rdonly_cast;		/* the kernel's function for programs, from 6.2 */
+	bool runs_fentry;		/* not switched off by kernel.ftrace_enabled, when it attaches and never runs */
 	bool can_be_preempted;		/* programs on tracepoints can be preempted */
 	bool lacks_functions;		/* one of those that programs call only if it is there */
 };

@@ -272,7 +272,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 			goto fail;
 	}
 
-	has_fentry = offer_choose(&offer, true, p->hooks);
+	has_fentry = offer_choose(&offer, offer.runs_fentry, p->hooks);
 	r = programs_start(p, &offer, options, error, error_size);
 	if (r < 0 && has_fentry) {
 		offer_choose(&offer, false, p->hooks);

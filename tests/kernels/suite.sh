@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs in a guest of dev/kernels: what can tell one kernel from another. From memory, since exec through 9p takes 40 ms.
-# SUITE=short is what ./dev/test has time for: what the verifier counts, the truth of all figures, both books of the kernel
-# over a small load, one test of the filter, one kill of the agent. SUITE=whole is all of these whole, in each arm, and the
+# SUITE=short is what ./dev/test has time for: what the verifier counts, the truth of all figures, with fentry and without,
+# both books of the kernel over a small load, one test of the filter, one kill of the agent. SUITE=whole is all of these whole, in each arm, and the
 # other tests of tests/integration that look at what a kernel may do in another way. Left out is what needs a server, engine,
 # container or second machine: it says nothing of the kernel that these do not, and starts JVMs, which takes minutes here.
 # So are findings and placement, which want the controllers of a host that systemd has set up; run_ending and agent_forks,
@@ -72,6 +72,12 @@ else
 	for test in books filter agent_restart namespaces agent_opens run_reused run_crash run_environment run_exit run_paths run_storm run_survivors; do
 		check "test_$test.py"
 	done
+fi
+# Where functions are hooked: the truth again without, as on a kernel that refuses that. Last, since it holds for all.
+if "$here/build/release/sluice" doctor | grep -E ' f(entry|exit)/' >/dev/null; then
+	echo 0 >/proc/sys/kernel/ftrace_enabled
+	! "$here/build/release/sluice" doctor | grep -E ' f(entry|exit)/' || failed+=("doctor with kernel.ftrace_enabled=0")
+	check truth_check.py "${slow[@]}"
 fi
 [ ${#failed[@]} = 0 ] || {
 	printf 'failed: %s\n' "${failed[@]}"
