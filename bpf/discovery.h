@@ -27,7 +27,7 @@ refused_before(const struct task_struct *leader)
 {
 	if (!follow_all || !was_refused(leader) || leader->start_boottime < since_ns || leader->flags & PF_FORKNOEXEC)
 		return 0;
-	return leader->self_exec_id - leader->parent_exec_id - 1;
+	return exec_id_of(leader) - forker_exec_id_of(leader) - 1;
 }
 
 /*
@@ -72,7 +72,7 @@ enter_found(const struct task *k)
 	p->self.pid = t->tgid;
 	refused_before_it = refused_before(t);
 	p->self.index = refused_before_it;
-	p->exec_id = t->self_exec_id;
+	p->exec_id = exec_id_of(t);
 	p->program_start_ns = t->start_boottime;
 	p->execed = 1;
 	p->threads_peak = k->signal->live.counter;
@@ -102,7 +102,7 @@ enter_found(const struct task *k)
 static __always_inline void
 entry_retake(const struct task *k, struct proc *p)
 {
-	u64 exec_id = k->t->self_exec_id;
+	u64 exec_id = exec_id_of(k->t);
 
 	p->swept_ns = stale_sweep_ns;
 	/* The last: all threads of which one was seen may have begun and ended meanwhile. */

@@ -42,7 +42,7 @@ program_catch_up(struct proc *p, const struct task_struct *t)
 
 	if (!retake_ns || p->swept_ns != retake_ns)
 		return;
-	missed = t->self_exec_id - p->exec_id;
+	missed = exec_id_of(t) - p->exec_id;
 	if (!missed)
 		return;
 	p->exec_id += missed;
@@ -174,12 +174,12 @@ adopt_at_exec(const struct task *k)
 	up = proc_of(parent);
 	if (!up && !is_wanted(parent, leader))
 		return NULL;
-	is_new = enter(leader, up, leader->self_exec_id - 1, false);
+	is_new = enter(leader, up, exec_id_of(leader) - 1, false);
 	p = proc_of_task(k);
 	if (!p || !is_refused || !is_new)	/* a pass may have been faster, and has counted them */
 		return p;
 	p->is_cut = k->signal->sum_sched_runtime != 0;	/* threads of it have ended, uncounted */
-	execs = leader->self_exec_id - leader->parent_exec_id - 1;	/* before this one */
+	execs = exec_id_of(leader) - forker_exec_id_of(leader) - 1;	/* before this one */
 	if (execs) {
 		execs = refused_programs(leader, execs);
 		refused_count(EVENT_PROG_EXEC, execs, p->user, p->user_uid);
@@ -204,7 +204,7 @@ adopt_at_exit(const struct task *k)
 	up = proc_of(parent);
 	if (!up && !is_wanted(parent, leader))
 		return NULL;
-	enter(leader, up, leader->self_exec_id - !(leader->flags & PF_FORKNOEXEC), false);
+	enter(leader, up, exec_id_of(leader) - !(leader->flags & PF_FORKNOEXEC), false);
 	return proc_of_task(k);
 }
 
@@ -228,7 +228,7 @@ refused_ends(const struct task *k, bool is_twice)
 		return;
 	if (is_twice && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
 		return;
-	execs = leader->flags & PF_FORKNOEXEC ? 1 : leader->self_exec_id - leader->parent_exec_id;
+	execs = leader->flags & PF_FORKNOEXEC ? 1 : exec_id_of(leader) - forker_exec_id_of(leader);
 	user_read(&user, &uid, k->untrusted);
 	refused_count(EVENT_PROG_FORK, refused_programs(leader, execs ? execs : 1), user, uid);
 }
@@ -279,7 +279,7 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	}
 	up = proc_of(parent);
 	if (up || (is_wanted(parent, child) && !is_reader(parent, child)))
-		enter(child, up, child->self_exec_id, runs_in(parent, child));
+		enter(child, up, exec_id_of(child), runs_in(parent, child));
 	return 0;
 }
 

@@ -139,7 +139,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	const struct filter_slot *slot;
 	bool is_out;
 
-	exec_id = t->self_exec_id;
+	exec_id = exec_id_of(t);
 	if (exec_id == p->exec_id)	/* another copy was first */
 		return 0;
 	missed = exec_id - p->exec_id - 1;

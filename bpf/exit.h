@@ -117,7 +117,7 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 		return 0;
 	}
 	/* no program saw its exec: report it late */
-	if (is_preemptible && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
+	if (is_preemptible && is_last && !p->end_ns && p->exec_id != exec_id_of(t))
 		exec_seen(&k, t->pid, EVENT_ARGV_MAX, p, environ_table, true);
 	if (!p->reported) {		/* only keep that it ended */
 		if (is_last && !p->end_ns)

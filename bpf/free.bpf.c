@@ -46,7 +46,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 		unseen_count(t);
 		return 0;
 	}
-	if (can_be_preempted && p->exec_id != t->self_exec_id) {
+	if (can_be_preempted && p->exec_id != exec_id_of(t)) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_SKIPPED);
 		__sync_fetch_and_add(&lost_records, 2);
 	}

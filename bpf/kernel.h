@@ -260,6 +260,14 @@ struct signal_struct {
 	struct mm_struct *oom_mm;
 };
 
+struct signal_struct___until_5_9 {
+	struct {
+		struct {
+			unsigned int sequence;
+		} seqcount;
+	} stats_lock;
+};
+
 struct sigaction {
 	void (*sa_handler)(int);
 };
@@ -295,7 +303,7 @@ struct task_struct {
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	u64 start_time;			/* CLOCK_MONOTONIC */
-	u64 start_boottime;
+	u64 start_boottime;		/* before 5.5 real_start_time, see core_types.c */
 	unsigned long min_flt;
 	unsigned long maj_flt;
 	const struct cred *real_cred;	/* not overridden while it works for a file system, as cred is */
@@ -311,6 +319,16 @@ struct task_struct {
 
 struct task_struct___until_5_13 {
 	long state;
+};
+
+/* Red Hat's 4.18: members that were added or became larger are in a struct of their own. */
+struct task_struct_rh {
+	u64 self_exec_id;
+	u64 parent_exec_id;
+};
+
+struct task_struct___rhel_8 {
+	struct task_struct_rh *task_struct_rh;
 };
 
 struct task_struct___from_5_14 {
@@ -369,6 +387,22 @@ struct bpf_iter__bpf_map_elem {
 	void *key;
 	void *value;
 };
+
+static __always_inline u64
+exec_id_of(const struct task_struct *t)
+{
+	const struct task_struct___rhel_8 *old = (const void *)t;
+
+	return bpf_core_field_exists(t->self_exec_id) ? t->self_exec_id : old->task_struct_rh->self_exec_id;
+}
+
+static __always_inline u64
+forker_exec_id_of(const struct task_struct *t)
+{
+	const struct task_struct___rhel_8 *old = (const void *)t;
+
+	return bpf_core_field_exists(t->parent_exec_id) ? t->parent_exec_id : old->task_struct_rh->parent_exec_id;
+}
 
 #define SIGNAL_GROUP_EXIT 0x4
 #define PF_EXITING 0x4

@@ -100,9 +100,19 @@ add_only_thread(struct event_state *e, const struct task *k)
  * readers. Its number is odd while a thread is being released, and another one afterwards.
  */
 static __always_inline u32
+sums_sequence_now(const struct task *k)
+{
+	const struct signal_struct___until_5_9 *old = (const void *)k->signal;
+
+	if (bpf_core_field_exists(k->signal->stats_lock.seqcount.seqcount.sequence))
+		return READ_NOW(k->signal->stats_lock.seqcount.seqcount.sequence);
+	return READ_NOW(old->stats_lock.seqcount.sequence);
+}
+
+static __always_inline u32
 sums_sequence(const struct task *k)
 {
-	u32 sequence = READ_NOW(k->signal->stats_lock.seqcount.seqcount.sequence);
+	u32 sequence = sums_sequence_now(k);
 
 	barrier();
 	return sequence;
@@ -113,7 +123,7 @@ static __always_inline bool
 is_torn(const struct task *k, u32 sequence)
 {
 	barrier();
-	return sequence & 1 || READ_NOW(k->signal->stats_lock.seqcount.seqcount.sequence) != sequence;
+	return sequence & 1 || sums_sequence_now(k) != sequence;
 }
 
 #endif

@@ -44,6 +44,16 @@ id_of(struct copy *c, uint32_t old_id)
 	return c->new_ids[old_id];
 }
 
+/*
+ * Members that had another name in older kernels: in the copy they have the one that the programs ask for. CO-RE could
+ * tell them apart as well, and would search for both names wherever one is read.
+ */
+static const struct {
+	const char *type, *before, *now;
+} renamed[] = {
+	{ "task_struct", "real_start_time", "start_boottime" },	/* in 5.5; both are CLOCK_BOOTTIME */
+};
+
 /* Gives ids to the types of the roots; in the first pass to those alone that keep theirs. */
 static void
 roots_find(struct copy *c, const struct core_root *roots, size_t n, bool keep)
@@ -64,20 +74,38 @@ roots_find(struct copy *c, const struct core_root *roots, size_t n, bool keep)
 	}
 }
 
+static int
+name_append(struct copy *c, const char *name, uint32_t *ret_offset)
+{
+	*ret_offset = name[0] != '\0' ? (uint32_t)c->names.len : 0;
+	return name[0] != '\0' ? bytes_append(&c->names, name, strlen(name) + 1) : 0;
+}
+
 /* Copies a name and makes *offset that of the copy. */
 static int
 name_copy(struct copy *c, uint32_t *offset)
 {
+	return name_append(c, kernel_types_name(c->from, *offset), offset);
+}
+
+/* Does the same with the name of a member of a type. */
+static int
+member_name_copy(struct copy *c, const char *type, uint32_t *offset)
+{
 	const char *name = kernel_types_name(c->from, *offset);
 
-	*offset = name[0] != '\0' ? (uint32_t)c->names.len : 0;
-	return name[0] != '\0' ? bytes_append(&c->names, name, strlen(name) + 1) : 0;
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+		if (strcmp(renamed[i].before, name) == 0 && strcmp(renamed[i].type, type) == 0)
+			name = renamed[i].now;
+	}
+	return name_append(c, name, offset);
 }
 
 /* Changes the names and ids in a copied type to those of the copy. */
 static int
 type_convert(struct copy *c, struct btf_type *t)
 {
+	const char *name = kernel_types_name(c->from, t->name_off);
 	int r = name_copy(c, &t->name_off);
 
 	switch (btf_kind(t)) {
@@ -103,7 +131,7 @@ type_convert(struct copy *c, struct btf_type *t)
 	case BTF_KIND_UNION:
 		for (unsigned i = 0; i < btf_vlen(t) && r == 0; i++) {
 			btf_members(t)[i].type = id_of(c, btf_members(t)[i].type);
-			r = name_copy(c, &btf_members(t)[i].name_off);
+			r = member_name_copy(c, name, &btf_members(t)[i].name_off);
 		}
 		break;
 	case BTF_KIND_ENUM:

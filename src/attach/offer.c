@@ -22,17 +22,24 @@
  */
 static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 
-/* What kernels before 5.10 lack in task_struct, also those to which newer BPF was ported back: Red Hat's 4.18. */
+/* Of members that all programs read, one that a kernel has nowhere: bpf/kernel.h has the other places. */
 static const char *
 lacking(const struct kernel_types *types)
 {
-	static const char *const members[] = { "start_boottime", "self_exec_id", "parent_exec_id" };
+	static const struct {
+		const char *name, *other_struct, *other_name;
+	} members[] = {
+		{ "start_boottime", "task_struct", "real_start_time" },
+		{ "self_exec_id", "task_struct_rh", "self_exec_id" },
+		{ "parent_exec_id", "task_struct_rh", "parent_exec_id" },
+	};
 
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-		const struct kernel_test test = { KERNEL_MEMBER, "task_struct", members[i] };
+		const struct kernel_test test = { KERNEL_MEMBER, "task_struct", members[i].name };
+		const struct kernel_test other = { KERNEL_MEMBER, members[i].other_struct, members[i].other_name };
 
-		if (!kernel_test_holds(types, &test))
-			return members[i];
+		if (!kernel_test_holds(types, &test) && !kernel_test_holds(types, &other))
+			return members[i].name;
 	}
 	return NULL;
 }
@@ -94,7 +101,7 @@ offer_of_kernel(struct offer *o, char *error, size_t error_size)
 	offer_of_types(o, types);
 	if (o->lacks != NULL) {
 		snprintf(error, error_size, "this kernel has no task_struct.%s, which all probes read: it is older than 5.10, "
-		    "which sluice needs, or made of an older one (as RHEL 8); use a newer kernel", o->lacks);
+		    "which sluice needs, or made of an older one; use a newer kernel", o->lacks);
 		offer_done(o);
 		return -ENOTSUP;
 	}

@@ -7,9 +7,9 @@ tests/kernels/btf.py FILE…             each is a vmlinuz, an uncompressed kern
                                        exit status 1: on one of them the agent could not start
 
 Which hooks serve, which programs are loaded and which figures are null is asked of the agent's own code (offered.c).
-Which relocations resolve is asked of libbpf, by `bpftool gen min_core_btf`. A relocation that does not resolve matters
-only where the verifier would come to it (bpf_code.py). Map types, program types and helpers are in the kernel's own
-enums. What BTF cannot tell: whether the verifier accepts the programs, and what the kernel was booted with.
+Which relocations resolve is asked of libbpf, by `bpftool gen min_core_btf`, of the types that the agent gives it. A
+relocation that does not resolve matters only where the verifier would come to it (bpf_code.py). Map types, program types
+and helpers are in the kernel's own enums. What BTF cannot tell: whether the verifier accepts the programs, and what the kernel was booted with.
 """
 import json
 import lzma
@@ -212,6 +212,15 @@ def offered(btf, with_fentry=True):
             next((row[1] for row in rows if row[0] == "lacks"), None))
 
 
+def write_types_for_libbpf(btf, to):
+    """Writes the types that the agent gives to libbpf there."""
+    with open(to, "wb") as f:
+        done = subprocess.run([os.path.join(BUILD, "tests", "kernels", "offered"), btf, "--types"], stdout=f,
+                              stderr=subprocess.PIPE, check=False, text=True)
+    if done.returncode != 0:
+        raise ValueError(done.stderr.strip())
+
+
 def faults_of_programs(kernel, programs, maps):
     """Sentences on what the kernel lacks of what programs and maps are attached to and made of."""
     found = [f"enum {enum} has no {value}" for enum, value in NEEDED if value not in kernel.values(enum)]
@@ -251,8 +260,9 @@ def check(btf, path_of_object=None, with_fentry=True):
     code = bpf_code.Object(path_of_object)
     asked, kernel = Types(path_of_object), Types(btf)
     with tempfile.TemporaryDirectory() as folder:
-        minimal = os.path.join(folder, "minimal.btf")
-        done = subprocess.run([bpftool(), "gen", "min_core_btf", btf, minimal, path_of_object], stdout=subprocess.PIPE,
+        minimal, given = os.path.join(folder, "minimal.btf"), os.path.join(folder, "given.btf")
+        write_types_for_libbpf(btf, given)
+        done = subprocess.run([bpftool(), "gen", "min_core_btf", given, minimal, path_of_object], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False, text=True)
         if done.returncode != 0:
             raise ValueError(f"bpftool gen min_core_btf {btf}: {done.stdout.strip()}")

@@ -4,7 +4,8 @@
  * it there. Prints, separated by tabs, each signal (its name, hook and state; fields; difference or reason), each BPF
  * program that would be loaded (its name and section) and each map (its name and type). A state is exact, fallback,
  * missing, or setting: what that kernel is set to decides. --no-fentry: as where the kernel refuses fentry.
- * "lacks" is before them where the agent says at once that it cannot start. tests/kernels/btf.py reads it.
+ * "lacks" is before them where the agent says at once that it cannot start. offered BTF --types: the types that libbpf is
+ * given of these, as BTF. tests/kernels/btf.py reads both.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -12,9 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attach/core_roots.h"
+#include "attach/core_types.h"
 #include "attach/kernel_types.h"
 #include "attach/offer.h"
 #include "attach/probes_state.h"
+#include "base/bytes.h"
 #include "base/file.h"
 
 #define TYPES_MAX ((size_t)256 << 20)
@@ -70,17 +74,40 @@ print_offer(struct offer *o, bool with_fentry)
 	return 0;
 }
 
+static int
+print_types(const struct offer *o)
+{
+	struct core_roots roots = { 0 };
+	struct bytes btf = { 0 };
+	const void *object;
+	size_t size;
+	int r;
+
+	object = sluice_bpf__elf_bytes(&size);
+	r = core_roots_read(object, size, &roots);
+	if (r == 0)
+		r = core_types_of(o->types, roots.roots, roots.n, &btf);
+	if (r == 0 && fwrite(btf.data, 1, btf.len, stdout) != btf.len)
+		r = -EIO;
+	if (r < 0)
+		fprintf(stderr, "offered: cannot copy the types: %s\n", strerror(-r));
+	core_roots_done(&roots);
+	bytes_done(&btf);
+	return r < 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	bool with_fentry = argc != 3 || strcmp(argv[2], "--no-fentry") != 0;
+	bool with_types = argc == 3 && strcmp(argv[2], "--types") == 0;
 	struct file_text text = { 0 };
 	struct kernel_types *types;
 	struct offer offer;
 	int r;
 
-	if (argc < 2 || argc > 3 || (argc == 3 && with_fentry)) {
-		fputs("usage: offered BTF [--no-fentry]\n", stderr);
+	if (argc < 2 || argc > 3 || (argc == 3 && with_fentry && !with_types)) {
+		fputs("usage: offered BTF [--no-fentry | --types]\n", stderr);
 		return 2;
 	}
 	r = file_read(AT_FDCWD, argv[1], &text, TYPES_MAX);
@@ -92,7 +119,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	offer_of_types(&offer, types);
-	r = print_offer(&offer, with_fentry);
+	r = with_types ? print_types(&offer) : print_offer(&offer, with_fentry);
 	offer_done(&offer);
 	file_text_done(&text);
 	return r;

@@ -2,6 +2,7 @@
 """What btf.py says of kernels that lack one thing each: the running kernel's types, with a name in them changed."""
 import os
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -85,11 +86,34 @@ class Kernels(unittest.TestCase):
         self.assertIn("struct task_struct.group_leader", result["unresolved"])
 
     def test_a_kernel_that_the_agent_itself_refuses(self):
-        for member in ("start_boottime", "parent_exec_id"):
+        for member, other in (("start_boottime", "task_struct.start_boottime"),
+                              ("parent_exec_id", "task_struct___rhel_8.task_struct_rh")):
             with self.subTest(member):
                 result = self.check(member)
                 self.assertEqual(member, result["lacks"])
-                self.assertTrue(any(f"task_struct.{member} does not exist" in f for f in result["faults"]))
+                self.assertTrue(any(f"{other} does not exist" in f for f in result["faults"]), result["faults"])
+
+    def test_members_that_older_kernels_have_elsewhere(self):
+        """As in Red Hat's 4.18."""
+        text = subprocess.run([btf.bpftool(), "btf", "dump", "file", RUNNING, "format", "c"], stdout=subprocess.PIPE,
+                              check=True, text=True).stdout
+        ids = "\tu64 parent_exec_id;\n\tu64 self_exec_id;\n"
+        lock = "typedef struct {\n\tseqcount_spinlock_t seqcount;\n"
+        changes = ((ids, "\tstruct task_struct_rh *task_struct_rh;\n"), ("\tu64 start_boottime;\n", "\tu64 real_start_time;\n"),
+                   (lock, lock.replace("seqcount_spinlock_t", "seqcount_t")),
+                   ("struct task_struct {\n", f"struct task_struct_rh {{\n{ids}}};\n\nstruct task_struct {{\n"))
+        for old, _ in changes:
+            self.assertEqual(1, text.count(old), old)
+        with tempfile.TemporaryDirectory() as folder:
+            header, types = os.path.join(folder, "vmlinux.h"), os.path.join(folder, "btf")
+            for old, new in changes:
+                text = text.replace(old, new)
+            with open(header, "w") as f:
+                f.write(text)
+            btf.write_types(header, types)
+            result = btf.check(types, with_fentry=False)
+        self.assertEqual(([], None), (result["faults"], result["lacks"]))
+        self.assertIn("struct task_struct.self_exec_id", result["unresolved"])
 
     def test_a_field_within_a_field(self):
         result = self.check("nr_migrations")

@@ -261,6 +261,27 @@ what_is_no_btf_is_refused(void **state)
 }
 
 static void
+a_member_has_its_newer_name_in_its_type_alone(void **state)
+{
+	const struct core_root roots[] = { { .name = "task_struct", .kind = BTF_KIND_STRUCT },
+		{ .name = "other", .kind = BTF_KIND_STRUCT } };
+	struct world w;
+
+	(void)state;
+	setup(&w);
+	btf__add_struct(w.made, "task_struct", 8);
+	btf__add_field(w.made, "start_time", 1, 0, 0);
+	btf__add_field(w.made, "real_start_time", 1, 32, 0);
+	btf__add_struct(w.made, "other", 4);
+	btf__add_field(w.made, "real_start_time", 1, 0, 0);
+	copy(&w, roots, 2);
+	member(&w, copied(&w, "task_struct", BTF_KIND_STRUCT), 0, "start_time", 0);
+	member(&w, copied(&w, "task_struct", BTF_KIND_STRUCT), 1, "start_boottime", 32);
+	member(&w, copied(&w, "other", BTF_KIND_STRUCT), 0, "real_start_time", 0);
+	teardown(&w);
+}
+
+static void
 the_roots_are_those_of_the_relocations(void **state)
 {
 	struct core_roots roots = { 0 };
@@ -297,6 +318,7 @@ main(void)
 		cmocka_unit_test(an_id_that_a_relocation_needs_is_kept),
 		cmocka_unit_test(no_root_makes_no_types),
 		cmocka_unit_test(a_type_that_is_not_of_values_is_refused),
+		cmocka_unit_test(a_member_has_its_newer_name_in_its_type_alone),
 		cmocka_unit_test(types_are_found_by_name_and_kind),
 		cmocka_unit_test(what_is_no_btf_is_refused),
 		cmocka_unit_test(the_roots_are_those_of_the_relocations),
