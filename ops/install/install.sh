@@ -134,8 +134,10 @@ look() {
 	installed=none current='' package_state=none
 	if [ -r $STATE/manifest ]; then
 		installed='file'
-		current=$(setting version)
 		old_prefix=$(setting prefix)
+		# `sluice update` may have replaced the program since.
+		current=$("$old_prefix/bin/sluice" --version 2>/dev/null | sed -n '1s/^sluice //p') || true
+		is_version "$current" || current=$(setting version)
 		return
 	fi
 	case $family in
@@ -435,6 +437,8 @@ find_way_back() {
 
 undo_package() {
 	if [ $installed = none ]; then
+		# The manager may have refused it: then none has anything to remove.
+		if [ "$family" = rpm ] && ! rpm -q sluice >/dev/null 2>&1; then return 0; fi
 		# What an earlier removal kept stays.
 		verb=remove
 		if [ $package_state = none ] && [ "$had_etc" = no ]; then verb=purge; fi
@@ -891,6 +895,9 @@ do_uninstall() {
 }
 
 remove_files() {
+	# What `sluice update` keeps beside the program.
+	rm -f "$prefix/bin/sluice.previous" "$prefix/bin/.sluice.update" "$prefix/bin/.sluice.update.old" \
+		"$prefix/bin/.sluice.update.lock"
 	while read -r kind sum path; do
 		case $kind in
 		file | link | new) rm -f "$path" ;;

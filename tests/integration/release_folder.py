@@ -154,14 +154,21 @@ class Mirror:
         return to
 
     def rpm(self, tree, version, to):
-        spec = os.path.join(tree, "..", "test.spec")
-        write(spec, f"Name: sluice\nVersion: {version}\nRelease: 1\nSummary: of a test\nLicense: Apache-2.0\n"
-              "%description\nOf a test.\n%install\ncp -a " + tree + "/. %{buildroot}/\n%files\n/usr/bin/sluice\n"
-              "/usr/lib/systemd\n/usr/lib/sysusers.d\n/usr/share/sluice\n/usr/share/man\n"
-              "%config(noreplace) /etc/sluice/sluice.yaml\n%dir /etc/sluice/rules.d\n")
-        need("rpmbuild", "-bb", "--quiet", "--define", f"_topdir {tree}.rpm", "--define", f"_rpmdir {to}", "--define",
-             f"_dbpath {tree}.db", "--define", "_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm", "--target", ARCH, spec)
-        shutil.rmtree(tree + ".rpm")
+        self.rpmbuild(f"Name: sluice\nVersion: {version}\n", "cp -a " + tree + "/. %{buildroot}/\n%files\n/usr/bin/sluice\n"
+                      "/usr/lib/systemd\n/usr/lib/sysusers.d\n/usr/share/sluice\n/usr/share/man\n"
+                      "%config(noreplace) /etc/sluice/sluice.yaml\n%dir /etc/sluice/rules.d\n", to)
+
+    def system_rpm(self):
+        """What a system of that family has installed, of which sluice's package needs the shell. Returns its path."""
+        self.rpmbuild("Name: system-release\nVersion: 9\nProvides: /bin/sh /usr/bin/sh\n", "%files\n", self.path)
+        return os.path.join(self.path, f"system-release-9-1.{ARCH}.rpm")
+
+    def rpmbuild(self, head, install, to):
+        with tempfile.TemporaryDirectory(prefix="rpm-", dir=os.path.dirname(self.path)) as room:
+            spec = os.path.join(room, "test.spec")
+            write(spec, head + "Release: 1\nSummary: of a test\nLicense: Apache-2.0\n%description\nOf a test.\n%install\n" + install)
+            need("rpmbuild", "-bb", "--quiet", "--define", f"_topdir {room}/top", "--define", f"_rpmdir {to}", "--define",
+                 f"_dbpath {room}/db", "--define", "_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm", "--target", ARCH, spec)
 
     def sign(self, version, comment=None, key=None, legacy=False):
         to = self.at(version)
@@ -186,7 +193,8 @@ mount --bind "$room/mirror" mnt
 exec chroot . "$@"
 """
 # What package managers and accounts keep for themselves.
-OTHERS = ("/var/lib/dpkg/", "/var/lib/apt/", "/var/cache/", "/var/log/", "/var/lib/rpm/", "/var/lib/systemd/", "/etc/passwd-",
+OTHERS = ("/var/lib/dpkg/", "/var/lib/apt/", "/var/cache/", "/var/log/", "/var/lib/rpm/", "/var/lib/dnf/", "/var/lib/zypp/",
+          "/var/lib/systemd/", "/etc/passwd-",
           "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock", "/usr/bin/systemctl", "/root/.rpmdb/",
           "/etc/subuid", "/etc/subgid", "/usr/bin/rpm", "/usr/lib/sysimage/rpm/")
 

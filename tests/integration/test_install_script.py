@@ -137,6 +137,23 @@ class Files(Case):
         self.uninstall("--purge")
         self.nothing_is_left()
 
+    def test_what_sluice_update_has_put_in_place(self):
+        """Of the files it replaces the program alone, and keeps the former one beside it."""
+        self.installed("--version", "1.9.0")
+        for name in ("sluice.previous", ".sluice.update.lock"):
+            self.root.write("/usr/bin/" + name, open(self.root.path("/usr/bin/sluice")).read(), 0o755)
+        self.root.write("/usr/bin/sluice", made.PROGRAM.replace("@VERSION@", "1.10.0"), 0o755)
+        self.refused("sluice 1.10.0 is installed, and 1.9.0 is older", "--version", "1.9.0")
+        # The rest of that version comes with its release.
+        self.assertIn("in place of 1.10.0", self.installed())
+        self.assertIn("/usr/share/sluice/only-1.10.0", self.root.tree())
+        self.assertIn("nothing to do", self.installed())
+        # A program that does not run any more has the version that was written down.
+        self.root.write("/usr/bin/sluice", "broken", 0o755)
+        self.assertIn("in place of 1.10.0", self.installed())
+        self.uninstall("--purge")
+        self.nothing_is_left()
+
     def test_another_prefix(self):
         self.refused("without . and ..", "--method", "file", "--prefix", "/opt/../x", status=2)
         self.refused("an absolute path", "--method", "file", "--prefix", "opt", status=2)
@@ -444,19 +461,22 @@ class Packages(Case):
 
 
 class Rpms(Case):
-    systemd, rpm = True, True
+    systemd, rpm, without = True, True, ("dnf", "zypper")
+    by = "rpm"
 
     def setUp(self):
         super().setUp()
         self.root.write("/etc/os-release", 'NAME="Rocky Linux"\nID="rocky"\nID_LIKE="rhel centos fedora"\nPRETTY_NAME="Rocky 9"\n')
         # Debian's rpm wants to be asked twice.
         self.root.write("/usr/local/bin/rpm", '#!/bin/sh\ncase $1 in -[Ue]) set -- --nodeps "$@" ;; esac\nexec /usr/bin/rpm --force-debian "$@"\n', 0o755)
-        self.root.remove("/usr/bin/dnf", "/usr/bin/zypper")
+        self.root.remove(*(f"/usr/bin/{name}" for name in self.without))
+        # Where the managers look for it; Debian's rpm has a database of its own for each user.
+        self.root.write("/root/.rpmmacros", "%_dbpath /var/lib/rpm\n")
         self.root.run("rpm", "--initdb")
         self.before = self.root.tree()
 
     def test_life(self):
-        self.assertIn("Rocky 9", self.installed("--version", "1.9.0"))
+        self.assertIn(f"packages by {self.by}", self.installed("--version", "1.9.0"))
         self.assertEqual("sluice-1.9.0-1." + made.ARCH, self.root.run("rpm", "-q", "sluice").stdout.strip())
         self.assertIn("nothing to do", self.installed("--version", "1.9.0"))
         self.installed()
@@ -468,6 +488,28 @@ class Rpms(Case):
         self.assertEqual((1, "1.9.0"), (done.returncode, self.version()), done.stdout)
         self.uninstall("--purge")
         self.nothing_is_left()
+        self.assertNotEqual(0, self.root.run("rpm", "-q", "sluice").returncode)
+
+
+class RpmsByDnf(Rpms):
+    """By Debian's dnf: the real one, over a database of packages in which there is a system that has a shell."""
+    without, by = ("zypper",), "dnf"
+
+    def setUp(self):
+        super().setUp()
+        done = self.root.run("rpm", "-i", "--justdb", "/mnt/" + os.path.basename(self.mirror.system_rpm()))
+        self.assertEqual(0, done.returncode, done.stdout)
+        self.before = self.root.tree()
+
+
+    def test_what_the_manager_refuses(self):
+        """Nothing of it is there then, that could be removed again."""
+        self.root.run("rpm", "-e", "--nodeps", "--justdb", "system-release")
+        self.assertIn("everything is as it was before", self.refused(f"{self.by} could not install sluice-1.10.0-1"))
+
+
+class RpmsByZypper(RpmsByDnf):
+    without, by = ("dnf",), "zypper"
 
 
 class Services(Case):
