@@ -35,6 +35,15 @@ def next_version(version):
     return f"{major}.{minor}.{other}"
 
 
+def far_version(version):
+    """Newer than those two, of as many characters."""
+    major, minor, patch = version.split(".")
+    other = str(int(minor) + 1)
+    if len(other) != len(minor):
+        sys.exit(f"no newer version has as many characters as {version}")
+    return f"{major}.{other}.{patch}"
+
+
 def renamed(program, to, version, other):
     """The program with another version in it: where its text is the version alone."""
     with open(program, "rb") as f:
@@ -57,6 +66,10 @@ def release(mirror, version, build, program, key):
         need(os.path.join(ROOT, "dev", "packages"), "--build", copy, "--version", version, "--to", to, "--only", "deb", "--only",
              "tree", "--only", "program", ARCH, stdout=subprocess.DEVNULL)
     shutil.copy(os.path.join(ROOT, "ops/install/install.sh"), to)
+    sign(to, version, key)
+
+
+def sign(to, version, key):
     with open(os.path.join(to, "SHA256SUMS"), "w") as sums:
         for name in sorted(os.listdir(to)):
             if name != "SHA256SUMS":
@@ -65,11 +78,26 @@ def release(mirror, version, build, program, key):
     need("minisign", "-S", "-s", key, "-m", os.path.join(to, "SHA256SUMS"), "-t", f"sluice {version}", stdout=subprocess.DEVNULL)
 
 
+def bad_release(share, version, build, program, key):
+    """Its program passes for sluice, but its agent is killed after some seconds: tests/integration/update_unwell.c."""
+    need("cmake", "--build", build, "--target", "update_unwell", stdout=subprocess.DEVNULL,
+         env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": os.path.join(ROOT, "build", "static", "cache")})
+    with open(os.path.join(build, "tests", "integration", "update_unwell"), "rb") as f:
+        unwell = f.read()
+    shutil.copy(program, os.path.join(share, "real"))
+    for folder in (version, "latest"):
+        to = os.path.join(share, "bad", folder)
+        os.makedirs(to)
+        with open(os.path.join(to, f"sluice-{version}-linux-{ARCH}"), "wb") as f:
+            f.write(unwell + b"\0" * 1024 + b"\nREAL /mnt/share/real dies\n")
+        sign(to, version, key)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--build", default=f"{ROOT}/build/static/{ARCH}/build", help="a build of cmake; that of dev/static")
     options.add_argument("--guests", default=f"{ROOT}/dev/guests", help=argparse.SUPPRESS)
-    options.add_argument("--programs", type=int, default=1000, help="of each storm")
+    options.add_argument("--programs", type=int, default=500, help="of each storm, at least")
     options.add_argument("systems", nargs="*", default=["debian-12"])
     options = options.parse_args()
     program = os.path.join(options.build, "sluice")
@@ -86,6 +114,9 @@ def main():
         renamed(program, another, version, other)
         release(mirror, version, options.build, program, key)
         release(mirror, other, options.build, another, key)
+        bad = far_version(version)
+        renamed(program, another, version, bad)
+        bad_release(share, bad, options.build, another, key)
         os.remove(key)
         os.remove(another)
         shutil.copytree(os.path.join(mirror, new), os.path.join(mirror, "latest"))
@@ -96,7 +127,7 @@ def main():
                 with open(script, "w") as f:
                     f.write(f"#!/bin/sh\nexec sh /mnt/share/install_guest.sh {old} {new} {method} {options.programs}\n")
                 print(f"== {system}, method {method}", flush=True)
-                if subprocess.run([options.guests, "run", system, script], env={**os.environ, "SHARE": share},
+                if subprocess.run([options.guests, "run", system, script], env={"LIMIT": "1800", **os.environ, "SHARE": share},
                                   stdin=subprocess.DEVNULL).returncode != 0:
                     failed.append(f"{system} by {method}")
     if failed:

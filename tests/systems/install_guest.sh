@@ -19,31 +19,45 @@ snapshot() {
 		-prune -o -print | sort
 }
 
-# storm NAME: programs that differ in their argument, while something else happens; how many is in /root/NAME.
+# storm NAME: programs that differ in their argument, until /root/over is there, and at least so many; how many is in
+# /root/NAME.
 storm() {
 	i=0
-	while [ "$i" -lt "$programs" ]; do
+	while [ ! -e /root/over ] || [ "$i" -lt "$programs" ]; do
 		/bin/true "$1-$i"
 		i=$((i + 1))
 	done
 	echo "$i" >"/root/$1"
 }
 
-# over NAME COMMAND…: during a storm.
+# count NAME: how many programs of a storm the lake has the end of, and how many of these more than once; a record that was
+# delivered again, after a crash, has the number of the first.
+count() {
+	sluice cat --topic program /var/lib/sluice/lake | python3 -c '
+import collections, json, sys
+ends = collections.defaultdict(set)
+for line in sys.stdin:
+    r = json.loads(line)
+    if r["phase"] == "END" and len(r["argv"] or []) == 2 and r["argv"][1].rpartition("-")[0] == sys.argv[1]:
+        ends[r["argv"][1]].add((r["agent_id"], r["seq"]))
+print(len(ends), sum(len(numbers) > 1 for numbers in ends.values()))' "$1"
+}
+
+# over NAME COMMAND…: from the midst of a storm to the midst of it.
 over() {
 	name=$1
 	shift
+	rm -f /root/over
 	storm "$name" &
-	pid=$!
+	stormer=$!
 	sleep 1
 	"$@" || die "$*: failed"
-	[ -d "/proc/$pid" ] && during=yes || during=no
-	wait "$pid"
-	sluice ctl settle >/dev/null || die "the agent does not settle after $name"
-	sluice cat --topic program /var/lib/sluice/lake | grep -o "\"$name-[0-9]*\"" | sort >/root/seen
-	seen=$(uniq /root/seen | wc -l) twice=$(uniq -d /root/seen | wc -l)
-	echo "$name: $seen of $programs programs recorded, $twice twice; the storm outlasted it: $during"
-	[ "$seen" = "$programs" ] && [ "$twice" = 0 ] || die "$name: programs are missing or counted twice"
+	: >/root/over
+	wait "$stormer"
+	sluice ctl settle --delivered --timeout 120s >/dev/null || die "the agent does not settle after $name"
+	ran=$(cat "/root/$name") found=$(count "$name")
+	echo "$name: ${found% *} of $ran programs recorded, ${found#* } twice"
+	[ "$found" = "$ran 0" ] || die "$name: programs are missing or counted twice"
 }
 
 snapshot >/root/before
@@ -51,13 +65,32 @@ sh $mirror/$old/install.sh --from $mirror --version "$old" --key /mnt/share/rele
 systemctl is-active --quiet sluice-agent || die "the agent does not run"
 systemctl is-enabled --quiet sluice-agent || die "the agent is not enabled"
 over running true
-first=$(systemctl show -p MainPID --value sluice-agent)
+pid() { systemctl show -p MainPID --value sluice-agent; }
+first=$(pid)
 over upgrade sh $mirror/$new/install.sh --from $mirror
 [ "$(sluice --version | head -n 1)" = "sluice $new" ] || die "not upgraded"
-[ "$(systemctl show -p MainPID --value sluice-agent)" != "$first" ] || die "the agent is still the old one"
+[ "$(pid)" != "$first" ] || die "the agent is still the old one"
 if sh $mirror/$old/install.sh --from $mirror --version "$old"; then die "an older version was not refused"; fi
 over back sh $mirror/$old/install.sh --from $mirror --version "$old" --allow-downgrade
 [ "$(sluice --version | head -n 1)" = "sluice $old" ] || die "not back"
+# What no package manager has installed, sluice itself updates; and takes back what does worse.
+if [ "$method" = file ]; then
+	first=$(pid)
+	over updated sluice update --from $mirror --watch 20s
+	[ "$(sluice --version | head -n 1)" = "sluice $new" ] || die "not updated"
+	[ "$(pid)" != "$first" ] || die "the agent is still the old one"
+	bad() {
+		status=0
+		sluice update --from /mnt/share/bad --watch 30s || status=$?
+		[ $status = 1 ] # rolled back
+	}
+	over undone bad
+	[ "$(sluice --version | head -n 1)" = "sluice $new" ] || die "the bad release was not taken back"
+	systemctl is-active --quiet sluice-agent || die "the agent does not run"
+	if sh $mirror/$old/install.sh --from $mirror --version "$old"; then die "an older version was not refused after an update"; fi
+elif sluice update --from $mirror; then
+	die "sluice update replaced what a package manager owns"
+fi
 sh $mirror/$old/install.sh --uninstall --purge
 ! systemctl is-active --quiet sluice-agent || die "the agent still runs"
 snapshot >/root/after
