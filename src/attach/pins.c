@@ -58,7 +58,8 @@ pins_prepare(const char *root, const char *layout, char *error, size_t error_siz
 		return -EINVAL;
 	}
 	*slash = '\0';
-	if (!is_bpf_fs(path)) {
+	/* The folder alone may be of it, where a service sees nothing of what others have pinned. */
+	if (!is_bpf_fs(path) && !is_bpf_fs(root)) {
 		/* Not in another place: a mount would hide what is there. */
 		if (strcmp(path, USUAL_MOUNT) != 0) {
 			snprintf(error, error_size, "there is no BPF file system at %s; run: mount -t bpf bpf %s", path,
@@ -80,7 +81,10 @@ pins_prepare(const char *root, const char *layout, char *error, size_t error_siz
 		snprintf(path, sizeof(path), "%s/%s%s", root, layout, below[i]);
 		r = make_dir(path);
 	}
-	if (r < 0)
+	if (r == -EPERM)
+		snprintf(error, error_size, "%s belongs to another user than uid %u, or others may write it; if no agent runs: sluice "
+		    "agent --uninstall", path, (unsigned)geteuid());
+	else if (r < 0)
 		snprintf(error, error_size, "cannot make %s: %s", path, strerror(-r));
 	return r;
 }

@@ -7,7 +7,8 @@
  *
  * layout is the name of the maps' layout (layout.h): an agent with another layout does not find them. Two loads
  * exist side by side while one takes over; `lease` in the maps is the epoch of the one that reports events. All
- * paths belong to root, mode 0700. Names have no dots, which that file system refuses.
+ * paths belong to the user that started the agent, root or its account, mode 0700. Names have no dots, which that file
+ * system refuses.
  */
 #ifndef SLUICE_ATTACH_PINS_H
 #define SLUICE_ATTACH_PINS_H

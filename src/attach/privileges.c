@@ -216,6 +216,21 @@ close_memory(void)
 	return 0;
 }
 
+bool
+privileges_may_start(void)
+{
+	const uint64_t needed = PRIVILEGE(CAP_BPF) | PRIVILEGE(CAP_PERFMON);
+	cap_t caps = cap_get_proc();
+	uint64_t held;
+	int r;
+
+	/* The kernel drops ambient capabilities with the inheritable ones. */
+	r = caps != NULL && cap_clear_flag(caps, CAP_INHERITABLE) == 0 ? cap_set_proc(caps) : -1;
+	if (caps != NULL)
+		cap_free(caps);
+	return r == 0 && privileges_held(CAP_EFFECTIVE, &held) == 0 && (geteuid() == 0 || (held & needed) == needed);
+}
+
 /* Tries operations that must fail now. Returns NULL, or the one that succeeded. */
 static const char *
 still_possible(const struct privileges_options *o, const struct account *a, bool is_bound_dropped)

@@ -38,6 +38,12 @@ struct privileges_options {
  */
 int privileges_drop(const struct privileges_options *o, char *error, size_t error_size);
 
+/*
+ * Returns whether this process may become an agent: it is root, or a service manager gave it the capabilities to load
+ * probes with an account (AmbientCapabilities=). These are then its own alone: what it executes has none of them.
+ */
+bool privileges_may_start(void);
+
 /* Sets *ret to a capability set of this thread, such as CAP_EFFECTIVE. Returns 0, or a negative errno with *ret 0. */
 int privileges_held(cap_flag_t flag, uint64_t *ret);
 

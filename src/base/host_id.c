@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <uuid/uuid.h>
@@ -16,6 +17,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#define PRODUCT_UUID "/sys/class/dmi/id/product_uuid"
 #define SMALL_FILE 4096
 
 /* The namespace of derived ids: a random UUID that must never change, since it would change every derived id. */
@@ -42,6 +44,19 @@ read_line(const char *root, const char *path, char *buf, size_t cap)
 	}
 	file_text_done(&t);
 	return fits;
+}
+
+/*
+ * The same of the firmware's product UUID, which only root may read: a service manager hands it over to an agent that
+ * it starts with an account, in a folder that CREDENTIALS_DIRECTORY names.
+ */
+static bool
+read_product(const char *root, char *buf, size_t cap)
+{
+	const char *handed = getenv("CREDENTIALS_DIRECTORY");
+
+	return read_line(root, PRODUCT_UUID, buf, cap) ||
+	    (handed != NULL && root[0] == '\0' && read_line(handed, "/product_uuid", buf, cap));
 }
 
 /* Returns true for 32 lower-case hex digits, not all zero. "uninitialized", in an image's first boot, is no id. */
@@ -107,8 +122,7 @@ host_id_read(const char *root, struct host_id *ret)
 	}
 	if (h.name[0] == '\0')
 		return -ENODATA;
-	if (read_line(root, "/sys/class/dmi/id/product_uuid", product, sizeof(product)) &&
-	    is_real_uuid(product)) {
+	if (read_product(root, product, sizeof(product)) && is_real_uuid(product)) {
 		snprintf(text, sizeof(text), "%s\n%s", product, h.name);
 		h.source = HOST_ID_PRODUCT;
 	} else {
@@ -127,7 +141,7 @@ host_id_read_hardware(const char *root, char *ret, size_t size)
 		const char *path;
 		bool is_uuid;
 	} files[] = {
-		{ "/sys/class/dmi/id/product_uuid", true },
+		{ PRODUCT_UUID, true },
 		{ "/proc/device-tree/vm,uuid", true },
 		{ "/sys/hypervisor/uuid", true },
 		{ "/proc/device-tree/serial-number", false },
@@ -136,8 +150,10 @@ host_id_read_hardware(const char *root, char *ret, size_t size)
 
 	ret[0] = '\0';
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		if (!read_line(root, files[i].path, text, sizeof(text)) || (files[i].is_uuid && !is_real_uuid(text)) ||
-		    strspn(text, "0-") == strlen(text))
+		bool is_read = i == 0 ? read_product(root, text, sizeof(text)) :
+		    read_line(root, files[i].path, text, sizeof(text));
+
+		if (!is_read || (files[i].is_uuid && !is_real_uuid(text)) || strspn(text, "0-") == strlen(text))
 			continue;
 		for (char *c = text; *c != '\0'; c++)
 			*c = (char)tolower((unsigned char)*c);	/* kernels differ in how they print it */

@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/namespaces.h"
@@ -215,6 +217,11 @@ safe_path_text(const struct safe_path_fault *f, const char *harm, char *buf, siz
 bool
 safe_path_is_wanted(void)
 {
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = { 0 };
 	/* Of the moment of exec: an agent that has given up root reads the same files again at a reload. */
-	return getauxval(AT_EUID) == 0 && namespace_is_hosts(NAMESPACE_USER);
+	bool is_root = getauxval(AT_EUID) == 0;
+	bool has_capabilities = syscall(SYS_capget, &head, held) == 0 && (held[0].permitted | held[1].permitted) != 0;
+
+	return (is_root || has_capabilities) && namespace_is_hosts(NAMESPACE_USER);
 }

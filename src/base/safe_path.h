@@ -49,9 +49,9 @@ int safe_path_open(const char *path, int flags, uid_t owner, struct safe_path_fa
 char *safe_path_text(const struct safe_path_fault *f, const char *harm, char *buf, size_t size);
 
 /*
- * Returns true if root started this process, whatever account it has become: it reads on behalf of the host, and only
- * files that pass as safe. A process of any other user, and root of a user namespace, can do no more with a file than
- * that user can anyway.
+ * Returns true if root started this process, whatever account it has become, or if it has capabilities, as the service
+ * has: it reads on behalf of the host, and only files that pass as safe. A process of any other user, and root of a
+ * user namespace, can do no more with a file than that user can anyway.
  */
 bool safe_path_is_wanted(void);
 

@@ -37,8 +37,8 @@ bind_socket(const struct control_options *o, const struct peer_rights *rights, c
 {
 	bool has_admins = rights->admins != PEER_NO_GROUP;
 	mode_t mode = rights->is_public ? 0666 : has_admins ? 0660 : 0600;
-	gid_t second = rights->readers != rights->admins ? rights->readers : PEER_NO_GROUP;
-	size_t used = strlen(error);
+	gid_t second = rights->readers != rights->admins ? rights->readers : PEER_NO_GROUP, groups[UNIX_SOCKET_GROUPS];
+	size_t n_groups = 0, used = strlen(error);
 	char why[512] = "";
 	int fd, r;
 
@@ -49,7 +49,11 @@ bind_socket(const struct control_options *o, const struct peer_rights *rights, c
 	}
 	if (rights->is_public || (second == PEER_NO_GROUP && rights->account == rights->owner))
 		return fd;
-	r = unix_socket_admit(o->path, mode, rights->account == rights->owner ? 0 : rights->account, second);
+	if (has_admins)
+		groups[n_groups++] = rights->admins;
+	if (second != PEER_NO_GROUP)
+		groups[n_groups++] = second;
+	r = unix_socket_admit(o->path, mode, rights->account == rights->owner ? 0 : rights->account, groups, n_groups);
 	if (r < 0)
 		snprintf(error + used, error_size - used, "%s%s: its file system has no access control lists, so that it "
 		    "opens only to root and one group: %s", used > 0 ? "; " : "", o->path, strerror(-r));

@@ -6,6 +6,7 @@
 #include "control/unix_socket.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -99,8 +100,14 @@ unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *
 		close(fd);
 		return fail(r, error, size, path, "cannot be bound");
 	}
-	if (lchown(path, geteuid(), gid) < 0 || listen(fd, backlog) < 0) {
-		r = fail(-errno, error, size, path, "its owner cannot be set");
+	r = lchown(path, geteuid(), gid) < 0 ? -errno : 0;
+	/* Only root may give a file to a group that it is not in; any owner may admit the group. */
+	if (r == -EPERM)
+		r = unix_socket_admit(path, mode, 0, &gid, 1);
+	if (r == 0 && listen(fd, backlog) < 0)
+		r = -errno;
+	if (r < 0) {
+		fail(r, error, size, path, "its owner cannot be set");
 		close(fd);
 		unlink(path);
 		return r;
@@ -127,21 +134,30 @@ enum {
 };
 
 int
-unix_socket_admit(const char *path, mode_t mode, uid_t uid, gid_t gid)
+unix_socket_admit(const char *path, mode_t mode, uid_t uid, const gid_t *groups, size_t n_groups)
 {
 	const uint32_t nobody = UINT32_MAX;
 	struct {
 		uint32_t version;
-		struct acl_entry entries[6];
+		struct acl_entry entries[5 + UNIX_SOCKET_GROUPS];
 	} acl = { .version = ACL_VERSION };
+	struct stat st;
+	bool is_owning = false;
 	size_t n = 0;
+
+	if (lstat(path, &st) < 0)
+		return -errno;
+	for (size_t i = 0; i < n_groups; i++)
+		is_owning |= groups[i] == st.st_gid;
 
 	acl.entries[n++] = (struct acl_entry){ ACL_OWNER, ACL_READ_WRITE, nobody };
 	if (uid != 0)
 		acl.entries[n++] = (struct acl_entry){ ACL_USER, ACL_READ_WRITE, uid };
-	acl.entries[n++] = (struct acl_entry){ ACL_OWNING_GROUP, mode >> 3 & 7, nobody };
-	if (gid != (gid_t)-1)
-		acl.entries[n++] = (struct acl_entry){ ACL_GROUP, ACL_READ_WRITE, gid };
+	acl.entries[n++] = (struct acl_entry){ ACL_OWNING_GROUP, is_owning ? mode >> 3 & 7 : 0, nobody };
+	for (size_t i = 0; i < n_groups && i < UNIX_SOCKET_GROUPS; i++) {
+		if (groups[i] != st.st_gid)
+			acl.entries[n++] = (struct acl_entry){ ACL_GROUP, ACL_READ_WRITE, groups[i] };
+	}
 	acl.entries[n++] = (struct acl_entry){ ACL_MASK, ACL_READ_WRITE, nobody };
 	acl.entries[n++] = (struct acl_entry){ ACL_OTHERS, mode & 7, nobody };
 	if (lsetxattr(path, "system.posix_acl_access", &acl, sizeof(acl.version) + n * sizeof(acl.entries[0]), 0) < 0)

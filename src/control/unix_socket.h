@@ -16,10 +16,15 @@
 int unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *error,
     size_t error_size);
 
+enum {
+	UNIX_SOCKET_GROUPS = 2,
+};
+
 /*
- * Also admits a user (0: none) and a group ((gid_t)-1: none) to the socket of that mode, which then shows rw for its
- * group. Returns 0, or a negative errno: -EOPNOTSUPP where the file system has no access control lists.
+ * Admits a user (0: none beside the owner) and groups to the socket of that mode, which then shows rw for its group;
+ * the group that owns it has what the mode says if it is one of them, and nothing otherwise. Returns 0, or a negative
+ * errno: -EOPNOTSUPP where the file system has no access control lists.
  */
-int unix_socket_admit(const char *path, mode_t mode, uid_t uid, gid_t gid);
+int unix_socket_admit(const char *path, mode_t mode, uid_t uid, const gid_t *groups, size_t n_groups);
 
 #endif

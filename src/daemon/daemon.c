@@ -1,13 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The daemon's start, loop and end. Privileges dictate the order of the start: as root it reads the
- * configuration and secrets, binds the sockets, loads the probes and discovers the running processes;
- * then it drops all privileges but the few still needed; only then does it start threads (librdkafka's,
+ * The daemon's start, loop and end. Privileges dictate the order of the start: as root, or as its account with a few
+ * capabilities, it reads the configuration and secrets, binds the sockets, loads the probes and discovers the running
+ * processes; then it drops all privileges but the few still needed; only then does it start threads (librdkafka's,
  * the spool's) and open network connections.
  */
 #include "daemon/daemon.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -308,13 +309,34 @@ read_config(struct daemon *d)
 	return 0;
 }
 
+/* An agent that a service manager started with an account cannot become another one. */
+static bool
+is_account(const struct daemon *d)
+{
+	char where[PATH_MAX + 64], error[256];
+	uid_t uid;
+	gid_t gid;
+
+	if (geteuid() == 0)
+		return true;
+	if (privileges_user_ids(d->config->user, &uid, &gid, error, sizeof(error)) < 0)
+		log_event(LOG_LEVEL_ERROR, "agent.user", "%s: %s", config_where(d->config, "user", where, sizeof(where)), error);
+	else if (uid != geteuid())
+		log_event(LOG_LEVEL_ERROR, "agent.user", "%s: is '%s', but the agent was started as uid %u: also set User=%s in a "
+		    "drop-in of the unit, see sluice(1)", config_where(d->config, "user", where, sizeof(where)), d->config->user,
+		    (unsigned)geteuid(), d->config->user);
+	else
+		return true;
+	return false;
+}
+
 static int
 start(struct daemon *d)
 {
 	char error[256] = "";
 	int r;
 
-	if (geteuid() != 0) {
+	if (!privileges_may_start()) {
 		log_event(LOG_LEVEL_ERROR, "agent.root", "loading probes into the kernel needs root; run it with sudo, "
 		    "or as the service sluice-agent");
 		return EXIT_OWN_FAILURE;
@@ -329,7 +351,7 @@ start(struct daemon *d)
 		log_event(LOG_LEVEL_ERROR, "reader.start", "%s", strerror(-r));
 		return EXIT_OWN_FAILURE;
 	}
-	if (read_config(d) < 0)
+	if (read_config(d) < 0 || !is_account(d))
 		return EXIT_USAGE;
 	r = nursery_become(d->nursery, d->config->user, 0, 0, d->config->engines.headers);
 	if (r < 0) {

@@ -63,10 +63,10 @@ give_folder(int fd, const char *path, mode_t mode, uid_t uid, gid_t gid)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_uid != uid && (st.st_uid != 0 || !is_empty(fd))) {
+	if (st.st_uid != uid && (geteuid() != 0 || st.st_uid != 0 || !is_empty(fd))) {
 		log_event(LOG_LEVEL_ERROR, "agent.folders", "%s belongs to uid %u%s: name another folder, or give it to "
 		    "the agent's account: chown -R %u:%u %s", path, (unsigned)st.st_uid,
-		    st.st_uid == 0 ? " and is not empty" : "", (unsigned)uid, (unsigned)gid, path);
+		    geteuid() == 0 && st.st_uid == 0 ? " and is not empty" : "", (unsigned)uid, (unsigned)gid, path);
 		return -EPERM;
 	}
 	/* A private folder loses others' access before it changes owner; a lake's readers are up to its owner. */
@@ -169,6 +169,8 @@ daemon_open_spool(struct daemon *d)
 		.free_min = c->disk_free_min_bytes };
 	struct spool_recovery found;
 	char error[512] = "", where[PATH_SPACE + 64];
+	const uid_t own_uid = geteuid();
+	const gid_t own_gid = getegid();
 	uid_t uid = 0;
 	gid_t gid = 0;
 	int r;
@@ -211,7 +213,7 @@ daemon_open_spool(struct daemon *d)
 		if (r < 0)
 			snprintf(error, sizeof(error), "cannot keep the agent's id in %s: %s", c->spool.dir, strerror(-r));
 	}
-	if (seteuid(0) < 0 || setegid(0) < 0)
+	if (seteuid(own_uid) < 0 || setegid(own_gid) < 0)
 		r = -EPERM;
 	if (r < 0) {
 		log_event(LOG_LEVEL_ERROR, "spool.open", "%s", error);

@@ -17,7 +17,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD") or os.path.join(ROOT, "build", "release"))
 # What `systemd-analyze security` makes of the unit; 10 is everything that root may do.
-EXPOSURE = "2.9"
+EXPOSURE = "2.0"
 # What the system's own packages have; the rest of what the program needs is handed in with it.
 SCRIPT = """#!/bin/bash
 set -e

@@ -135,6 +135,8 @@ class Unit(unittest.TestCase):
         self.assertEqual("1", fields["NoNewPrivs"].strip())
         bpf = 1 << 39
         self.assertEqual((bpf, 0, 0), tuple(int(fields[k], 16) for k in ("CapEff", "CapInh", "CapAmb")))
+        # Never was root: CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are all that it could have.
+        self.assertEqual(bpf | 1 << 38 | 1 << 19, int(fields["CapBnd"], 16))
 
     def test_11_what_ran_is_recorded(self):
         with Storm("first", 50) as storm:
@@ -169,6 +171,22 @@ class Unit(unittest.TestCase):
         found = [r for r in map(json.loads, self.ok("sluice", "cat", "--topic", "program", LAKE).splitlines())
                  if r["exe"] == folder + "/early" and r["phase"] == "END"]
         self.assertEqual([folder], [r["cwd"] for r in found])
+
+    def test_14_its_pins_are_its_own(self):
+        account = int(self.ok("id", "-u", "sluice"))
+        found = [os.path.join(at, name) for at, _, files in os.walk(PINS) for name in files]
+        self.assertGreater(len(found), 10)
+        self.assertEqual({account}, {os.stat(path).st_uid for path in found + [PINS]})
+        # The pins of others are as they were, and out of its reach.
+        self.assertEqual(0, os.stat("/sys/fs/bpf").st_uid)
+        inside = ["nsenter", "--mount", "--target", shown("MainPID"), "setpriv", "--reuid=sluice", "--regid=sluice", "--clear-groups"]
+        self.assertEqual(0, run(*inside, "ls", "/run/sluice/pins").returncode)
+        self.assertNotEqual(0, run(*inside, "ls", "/sys/fs/bpf").returncode)
+
+    def test_15_it_knows_the_hardware(self):
+        """The product's UUID, which only root may read."""
+        with open("/var/lib/sluice/spool/agent-id") as f:
+            self.assertRegex(f.read(), "(?m)^hardware [0-9a-f]{32}$")
 
     def test_20_exposure(self):
         done = run("systemd-analyze", "security", "--no-pager", UNIT)
@@ -221,6 +239,21 @@ class Unit(unittest.TestCase):
             self.ok("systemctl", "kill", "--kill-who=main", "--signal=KILL", UNIT)
             self.one_restart(before)
         self.all_recorded(storm)
+
+    def test_43_takes_over_from_one_that_root_started(self):
+        """As the unit did before it had an account: folder and pins are root's."""
+        with Storm("former", 30) as storm:
+            time.sleep(1)
+            self.ok("systemctl", "stop", UNIT)
+            self.ok("chown", "-R", "root:root", PINS)
+            self.ok("chown", "root:root", "/var/lib/sluice")
+            self.ok("systemctl", "start", UNIT)
+        self.all_recorded(storm)
+        text = journal(self.began)
+        self.assertIn("are taken over", text)
+        self.assertNotIn("agent.renewed", text)
+        account = int(self.ok("id", "-u", "sluice"))
+        self.assertEqual([account, account], [os.stat(path).st_uid for path in (PINS, "/var/lib/sluice")])
 
     def test_42_hanging_and_started_again(self):
         drop_in = "/run/systemd/system/%s.d/watchdog.conf" % UNIT
