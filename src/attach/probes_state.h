@@ -62,8 +62,8 @@ int probes_pins_find(struct probes *p, uint32_t spooled_ring_id, char *error, si
 /* Uses maps that are pinned already, and makes and pins the others; before load. Returns 0 or -errno. */
 int probes_pins_use(struct probes *p);
 /*
- * After the load: makes skel->data_shared the variables that the kernel side has. libbpf does so from 1.5 on only where
- * it created their map, and leaves a copy of the initial values where the map was pinned. Returns 0 or a negative errno.
+ * After the load: makes skel->data_shared the variables that the kernel side has. From 1.5 on libbpf does so only where
+ * it made their map, and leaves a copy of the initial values where the map was pinned. Returns 0 or a negative errno.
  */
 int probes_pins_map_shared(struct probes *p);
 /* Pins the programs, takes the lease, and detaches the previous load; after attach. Returns 0 or -errno. */

@@ -236,7 +236,7 @@ class SecurityTest(AgentTest):
         return ["env", "--unset=SSL_CERT_FILE", "--unset=SSL_CERT_DIR",
                 "unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/ssl && exec "$@"', etc_ssl]
 
-    def fails(self, prefix, bad, good, says, sluice=None, mended=None, under=(), mended_under=()):
+    def fails(self, prefix, bad, good, says, sluice=None, mended=None, *, under=(), mended_under=()):
         """With bad the agent prints what matches says; with good, after a restart, all is there."""
         a = self.agent(prefix.strip("."), drain="1s", **bad)
         a.sluice = sluice or a.sluice

@@ -145,6 +145,17 @@ class Configured(Played):
         self.assertEqual(expected, done.returncode, done.stdout)
         return done.stdout
 
+    def test_what_the_service_needs_more_is_in_its_drop_in(self):
+        path = os.path.join(self.room, "unit", "d")
+        self.configure()
+        self.assertFalse(os.path.exists(path))
+        self.configure(config={**self.CONFIG, "engines": {"headers": True}})
+        with open(path) as f:
+            self.assertEqual(["[Service]", "CapabilityBoundingSet=CAP_DAC_READ_SEARCH", "AmbientCapabilities=CAP_DAC_READ_SEARCH"],
+                             f.read().splitlines()[1:])
+        self.configure()
+        self.assertFalse(os.path.exists(path))
+
     def changed(self, out):
         return int(out.rpartition("changed=")[2].split()[0])
 
