@@ -70,8 +70,10 @@ class ManifestTest(unittest.TestCase):
     def test_what_the_container_may_do(self):
         with open(os.path.join(ROOT, "ops", "systemd", "sluice-agent.service")) as f:
             unit = {c for line in re.findall(r"(?m)^CapabilityBoundingSet=(.*)$", f.read()) for c in line.split()}
-        # Where systemd sets the priority and the limit of locked memory, a container needs these.
-        container_too, before_5_11_too = unit | {"CAP_SYS_NICE"}, unit | {"CAP_SYS_NICE", "CAP_SYS_RESOURCE"}
+        # systemd starts the service as its account, gives it its folders, and sets the priority and the limit of locked
+        # memory. A container has no ambient capabilities: it starts as root, and needs these to become the account.
+        container_too = unit | {"CAP_" + c for c in ("DAC_READ_SEARCH", "SETUID", "SETGID", "SETPCAP", "CHOWN", "FOWNER", "SYS_NICE")}
+        before_5_11_too = container_too | {"CAP_SYS_RESOURCE"}
         spec = self.daemon_set()
         container, = spec["containers"]
         rights = container["securityContext"]
