@@ -47,16 +47,16 @@ read_line(const char *root, const char *path, char *buf, size_t cap)
 }
 
 /*
- * The same of the firmware's product UUID, which only root may read: a service manager hands it over to an agent that
- * it starts with an account, in a folder that CREDENTIALS_DIRECTORY names.
+ * The same of the firmware's product UUID, which only root may read: what starts the agent with an account has made a
+ * copy for it, which SLUICE_PRODUCT_UUID names.
  */
 static bool
 read_product(const char *root, char *buf, size_t cap)
 {
-	const char *handed = getenv("CREDENTIALS_DIRECTORY");
+	const char *copy = getenv("SLUICE_PRODUCT_UUID");
 
 	return read_line(root, PRODUCT_UUID, buf, cap) ||
-	    (handed != NULL && root[0] == '\0' && read_line(handed, "/product_uuid", buf, cap));
+	    (copy != NULL && root[0] == '\0' && read_line("", copy, buf, cap));
 }
 
 /* Returns true for 32 lower-case hex digits, not all zero. "uninitialized", in an image's first boot, is no id. */

@@ -153,13 +153,12 @@ class Account(AgentTest):
 
     def test_the_id_of_the_hardware_is_handed_over(self):
         """Which only root may read; a clone is known by it."""
-        handed = os.path.join(self.room, "credentials")
-        os.mkdir(handed, 0o755)
+        copy = os.path.join(self.room, "product_uuid")
 
         def hardware(text):
-            with open(os.path.join(handed, "product_uuid"), "w") as f:
+            with open(copy, "w") as f:
                 f.write(text)
-            a.start(env={**harness.plain_environment(), "CREDENTIALS_DIRECTORY": handed})
+            a.start(env={**harness.plain_environment(), "SLUICE_PRODUCT_UUID": copy})
             self.assertEqual(0, a.stop())
             with open(os.path.join(a.spool, "agent-id")) as f:
                 return [line for line in f.read().splitlines() if line.startswith("hardware ")]
