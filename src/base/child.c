@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/libc.h"
+#include "base/descriptors.h"
 
 enum {
 	POLL_MS = 20,		/* how late the end of a child is noticed whose children keep its output open */
@@ -33,7 +33,7 @@ become(const struct child_options *o, int out, pid_t parent)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-	    (!o->is_quiet || dup2(null, STDERR_FILENO) >= 0) && close_range(3, ~0u, 0) == 0)
+	    (!o->is_quiet || dup2(null, STDERR_FILENO) >= 0) && descriptors_close_from(3) == 0)
 		execve(o->path, o->argv, o->environment != NULL ? o->environment : environ);
 	_exit(CHILD_NOT_EXECUTED);
 }

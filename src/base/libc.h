@@ -18,12 +18,6 @@
 #endif
 
 static inline int
-close_range(unsigned first, unsigned last, int flags)
-{
-	return (int)syscall(SYS_close_range, first, last, (unsigned)flags);
-}
-
-static inline int
 renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
 	return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
-#include "base/libc.h"
+#include "base/descriptors.h"
 #include "base/spell.h"
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -125,7 +125,7 @@ wait_aside(int fd)
 		return -1;
 	if (fd != REPORTER_FD && dup3(fd, REPORTER_FD, O_CLOEXEC) < 0)
 		return -1;
-	return close_range(REPORTER_FD + 1, ~0u, 0);
+	return descriptors_close_from(REPORTER_FD + 1);
 }
 
 /*

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/exit_codes.h"
-#include "base/libc.h"
 #include "cli/self_test.h"
 
 enum {
@@ -63,7 +63,7 @@ start(const char *name, int in, int out)
 		return pid;
 	if ((in >= 0 && dup2(in, STDIN_FILENO) < 0) || (out >= 0 && dup2(out, STDOUT_FILENO) < 0))
 		_exit(NOT_RUN);
-	close_range(3, ~0u, 0);
+	(void)descriptors_close_from(3);
 	become(name);
 }
 

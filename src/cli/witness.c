@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
+#include "base/descriptors.h"
 #include "base/sandbox.h"
 
 #ifndef __has_feature
@@ -94,7 +95,7 @@ be_witness(int fd, pid_t parent)
 	setpriority(PRIO_PROCESS, 0, -20);	/* it must report in time on a busy host */
 	forget_argv();
 	/* No file of COMMAND's may stay open, least of all its pipes. */
-	if (dup3(fd, 0, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0 || !give_up(parent))
+	if (dup3(fd, 0, 0) < 0 || descriptors_close_from(1) < 0 || !give_up(parent))
 		_exit(0);
 	sigfillset(&all);
 	while (write(0, &report, sizeof(report)) >= 0 || errno == EAGAIN) {

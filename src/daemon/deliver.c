@@ -19,9 +19,9 @@
 
 #include "attach/privileges.h"
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/disk.h"
 #include "base/host_id.h"
-#include "base/libc.h"
 #include "base/log.h"
 #include "codec/encode.h"
 #include "daemon/state.h"
@@ -132,7 +132,7 @@ make_lake(struct daemon *d, uid_t uid, gid_t gid)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* Sockets and locks must not outlive the agent because of a disk that hangs. */
-		if (getppid() != parent || close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
+		if (getppid() != parent || descriptors_close_from(STDERR_FILENO + 1) < 0)
 			_exit(ECANCELED);
 		_exit(-make_folder(d->config->lake, 0750, uid, gid));	/* private: it records what every user ran */
 	}

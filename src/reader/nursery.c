@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
-#include "base/libc.h"
+#include "base/descriptors.h"
 #include "base/sandbox.h"
 
 enum {
@@ -185,7 +185,7 @@ static int
 leave(int fd, pid_t agent)
 {
 	sigset_t none;
-	int null;
+	int null, r;
 
 	prctl(PR_SET_NAME, "sluice-nursery");
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
@@ -197,8 +197,9 @@ leave(int fd, pid_t agent)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (fd == SOCKET ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, SOCKET) < 0)
 		return -errno;
-	if (close_range(SOCKET + 1, ~0u, 0) < 0)
-		return -errno;
+	r = descriptors_close_from(SOCKET + 1);
+	if (r < 0)
+		return r;
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int i = 0; i < SOCKET && null >= 0; i++)
 		(void)dup2(null, i);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "attach/privileges.h"
-#include "base/libc.h"
+#include "base/descriptors.h"
 #include "base/sandbox.h"
 #include "reader/protocol.h"
 
@@ -49,8 +49,11 @@ confine(int fd, enum reader_role role, pid_t agent, uint64_t keep)
 	/* Only now: the kernel forgets it as the credentials change. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
 		return -ECANCELED;
-	if (dup2(fd, SOCKET) < 0 || close_range(SOCKET + 1, ~0u, 0) < 0)
+	if (dup2(fd, SOCKET) < 0)
 		return -errno;
+	r = descriptors_close_from(SOCKET + 1);
+	if (r < 0)
+		return r;
 	if ((keep & PRIVILEGE(CAP_SYS_PTRACE)) == 0)
 		r = sandbox_read_below(role == READER_OF_PROCESSES ? "/proc" : "/");
 	if (r < 0 && sandbox_lacks(r) == NULL)
