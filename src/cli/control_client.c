@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 #include "control/control.h"
 
 #define ANSWER_MAX ((size_t)4 << 20)
+#define CONNECT_S 5	/* with the queue of an agent that hangs, connect(2) would wait for ever */
 
 void
 control_client_path(const char *named, const struct config *config, char *path, size_t size)
@@ -32,6 +34,7 @@ control_client_path(const char *named, const struct config *config, char *path, 
 int
 control_client_open(const char *path)
 {
+	const struct timeval wait = { CONNECT_S, 0 }, none = { 0 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, r;
 
@@ -39,9 +42,11 @@ control_client_open(const char *path)
 		return -ENAMETOOLONG;
 	strcpy(address.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) == 0 &&
+	    connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none)) == 0)
 		return fd;
-	r = -errno;
+	r = errno == EAGAIN ? -ETIMEDOUT : -errno;
 	if (fd >= 0)
 		close(fd);
 	return r;

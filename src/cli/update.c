@@ -453,7 +453,7 @@ settle(struct update *u, const char *version, const char *former)
 		    u->stage.folder, u->stage.old, u->stage.previous, strerror(-r));
 	return end(u, EXIT_DONE, "updated", "version %s is installed%s; the program before it is %s/%s", version,
 	    u->agent.restart == UPDATE_RESTART_BY_COMMAND ? ", and its agent is as well as the one before" :
-	    u->agent.restart == UPDATE_RESTART_BY_HAND ? "; the agent was started by hand and runs the one before: restart it, or "
+	    u->agent.restart == UPDATE_RESTART_BY_HAND ? "; the agent was started by hand and runs an older one: restart it, or "
 	    "set update.restart" : "", u->stage.folder, u->stage.previous);
 }
 

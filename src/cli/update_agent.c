@@ -4,6 +4,7 @@
  */
 #include "cli/update_agent.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -18,11 +19,13 @@
 #include "base/child.h"
 #include "base/clock.h"
 #include "base/safe_path.h"
+#include "base/text.h"
 #include "cli/control_client.h"
 #include "config/config.h"
 
 #define SYSTEMD_RUNS "/run/systemd/system"
 #define UNIT "sluice-agent.service"
+#define DELETED " (deleted)"		/* behind the path of a program that was replaced while it runs */
 
 enum {
 	ANSWER_MS = 5000,
@@ -86,16 +89,88 @@ ask(const char *path, struct answer *ret)
 	return r;
 }
 
-/* Returns whether a process runs the file of this path, which has not been replaced since. */
+/* Returns whether a process runs the program of this path, or one that was there before it. */
 static bool
 runs(pid_t pid, const char *target)
 {
+	char exe[64], path[PATH_MAX + sizeof(DELETED)];
+	size_t len = strlen(target);
 	struct stat program, running;
-	char exe[64];
+	ssize_t n;
 
 	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
-	return stat(target, &program) == 0 && stat(exe, &running) == 0 && program.st_ino == running.st_ino &&
-	    program.st_dev == running.st_dev;
+	if (stat(target, &program) == 0 && stat(exe, &running) == 0 && program.st_ino == running.st_ino &&
+	    program.st_dev == running.st_dev)
+		return true;
+	n = readlink(exe, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	return strncmp(path, target, len) == 0 && strcmp(path + len, DELETED) == 0;
+}
+
+/* Reads the beginning of /proc/PID/NAME, and ends it in a NUL. Returns its length. */
+static size_t
+read_proc(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, buf, size - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Returns whether a process is `sluice agent`. Its nursery and readers have the same arguments, but other names. */
+static bool
+is_agent(pid_t pid)
+{
+	char arguments[PATH_MAX + 16], name[32];
+	size_t len = read_proc(pid, "cmdline", arguments, sizeof(arguments)), first = strlen(arguments) + 1;
+
+	read_proc(pid, "comm", name, sizeof(name));
+	return first < len && strcmp(arguments + first, "agent") == 0 && strcmp(name, "sluice-nursery\n") != 0 &&
+	    strcmp(name, "sluice-reader\n") != 0;
+}
+
+/* Returns the pid of an agent that runs the program, whether it answers or not; 0: none does; or a negative errno. */
+static pid_t
+find_agent(const char *target)
+{
+	DIR *d = opendir("/proc");
+	const struct dirent *e;
+	pid_t found = 0;
+	uint64_t pid;
+
+	if (d == NULL)
+		return -errno;
+	while (found == 0 && (e = readdir(d)) != NULL) {
+		if (text_number(e->d_name, INT_MAX, &pid) && runs((pid_t)pid, target) && is_agent((pid_t)pid))
+			found = (pid_t)pid;
+	}
+	closedir(d);
+	return found;
+}
+
+/* Nothing is replaced under an agent that cannot be judged: it would run on, and the update would seem done. */
+static int
+check_none_runs(const char *socket, int asked, const char *target, char *error, size_t error_size)
+{
+	pid_t pid = find_agent(target);
+
+	if (pid == 0)
+		return 0;
+	if (pid < 0) {
+		snprintf(error, error_size, "whether an agent runs cannot be found out: /proc: %s", strerror(-pid));
+		return pid;
+	}
+	snprintf(error, error_size, "an agent of this program runs, process %d, but does not answer at %s: %s: restart it, "
+	    "by `systemctl restart " UNIT "` if that runs it, or stop it; or name its configuration with -c", (int)pid,
+	    socket, asked < 0 ? strerror(-asked) : "an agent of another program does");
+	return -EBUSY;
 }
 
 /* Returns systemctl's path if systemd runs the agent's unit; else NULL. */
@@ -168,11 +243,12 @@ update_agent_look(struct update_agent *a, const struct config *config, const cha
     size_t error_size)
 {
 	struct answer now;
+	int r = ask(config->control, &now);
 
 	memset(a, 0, sizeof(*a));
 	a->config = config;
-	if (ask(config->control, &now) < 0 || !runs(now.pid, target))
-		return 0;
+	if (r < 0 || !runs(now.pid, target))
+		return check_none_runs(config->control, r, target, error, error_size);
 	a->was_ready = now.is_ready;
 	a->missing = now.missing;
 	return find_command(a, error, error_size);

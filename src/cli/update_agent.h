@@ -30,8 +30,9 @@ struct update_agent {
 };
 
 /*
- * Asks the agent at the configuration's socket, and finds out how it is restarted. target: the path of the program. 0;
- * or a negative errno with a sentence in error.
+ * Asks the agent at the configuration's socket, and finds out how it is restarted. target: the path of the program; an
+ * agent of one that was there before counts. 0; or a negative errno with a sentence in error: -EBUSY: an agent runs
+ * that does not answer.
  */
 int update_agent_look(struct update_agent *a, const struct config *config, const char *target, char *error,
     size_t error_size);

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -674,12 +675,61 @@ exec {" ".join(self.a.config["update"]["restart"])}
         self.assertEqual((self.version, True), (self.status()["version"], self.status()["ready"]))
 
     def test_one_that_was_started_by_hand_is_left_to_its_user(self):
+        """The next update still knows it, and with a command restarts and judges it as any other."""
         self.mirror.release(self.newer, self.new)
-        self.a.configure(update={"mirror": self.mirror.folder, "key": self.mirror.key, "restart": []})
-        self.assert_exit(0, self.run_update(), "the agent was started by hand and runs the one before: restart it")
+        restart = self.a.config["update"]["restart"]
+        self.a.configure(update={"restart": []})
+        self.assert_exit(0, self.run_update(), "the agent was started by hand and runs an older one: restart it")
         self.assert_installed(self.new, self.old)
         self.assertEqual(self.version, self.status()["version"])
         self.assertIsNone(self.a.process.poll())
+        newest = next_version(self.newer)
+        newest_program = renamed(self.new, self.newer, newest)
+        self.mirror.release(newest, newest_program)
+        self.a.configure(update={"restart": restart})
+        self.assert_exit(0, self.run_update(), "and its agent is as well as the one before")
+        self.assert_installed(newest_program, self.new)
+        self.assertEqual((newest, True), (self.status()["version"], self.status()["ready"]))
+
+    def assert_refused_as_mute(self, socket_path, why):
+        done = self.run_update()
+        self.assert_refused(done, f"an agent of this program runs, process {self.first}, but does not answer at {socket_path}: {why}: "
+                            "restart it, by `systemctl restart sluice-agent.service` if that runs it, or stop it")
+        self.assertIsNone(self.a.process.poll())
+
+    def test_one_that_does_not_answer_is_not_taken_for_none(self):
+        self.mirror.release(self.newer, self.new)
+        self.a.signal(signal.SIGSTOP)
+        self.assert_refused_as_mute(self.a.control, "Connection timed out")
+        # Nor if others wait for its answer, too, and its queue is full.
+        waiting = []
+        with self.assertRaises(BlockingIOError):
+            while len(waiting) < 4096:
+                waiting.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
+                self.addCleanup(waiting[-1].close)
+                waiting[-1].connect(self.a.control)
+        self.assert_refused_as_mute(self.a.control, "Connection timed out")
+        for connection in waiting:
+            connection.close()
+        self.a.signal(signal.SIGCONT)
+        # Its restart, with which it would listen elsewhere, is still to come.
+        other = self.a.control + ".new"
+        self.a.configure(control=other)
+        self.assert_refused_as_mute(other, "No such file or directory")
+        # It runs a program that was replaced by other means.
+        write(self.program + ".again", self.old, 0o755)
+        os.rename(self.program + ".again", self.program)
+        self.assert_refused_as_mute(other, "No such file or directory")
+        # Another program's agent listens there.
+        stranger = self.agent("stranger", control=other)
+        stranger.follow_only(own_folder())
+        stranger.start()
+        self.assert_refused_as_mute(other, "an agent of another program does")
+        self.assertEqual(0, stranger.stop(), stranger.log_text())
+        # Once it has ended, none is waited for.
+        self.assertEqual(0, self.a.stop(), self.a.log_text())
+        self.assert_exit(0, self.run_update(), f"version {self.newer} is installed; the program before it is ")
+        self.assert_installed(self.new, self.old)
 
 
 if __name__ == "__main__":
