@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * sluice check: prints the errors of the configuration and the rules as the agent would, warns of an account that this
- * host lacks, and prints how the rules judge a command line.
+ * host lacks or that cannot read them, and prints how the rules judge a command line.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -14,6 +14,7 @@
 #include "base/spell.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/readable.h"
 #include "config/config.h"
 #include "explain/explain.h"
 #include "rules/rules.h"
@@ -23,7 +24,8 @@ static const char help[] =
     "       sluice check [-c FILE] --explain [OPTION...] -- COMMAND [ARG...]\n"
     "Reads the agent's configuration, its drop-ins (conf.d/*.yaml beside it) and the rules, and prints\n"
     "one error a line: FILE:LINE:COLUMN: error; hint. Starts nothing and connects to nothing.\n"
-    "An account in `user` that this host lacks is a warning: the agent may run on another host.\n\n"
+    "An account in `user` that this host lacks is a warning: the agent may run on another host. So is,\n"
+    "for root, each of these files that the account cannot read.\n\n"
     "  -c, --config FILE  configuration (default: " CONFIG_PATH ")\n"
     "      --dump         print the effective configuration, and where each value was set\n"
     "      --explain      print how the rules judge COMMAND, which is not run: its tool, whether it is\n"
@@ -118,6 +120,8 @@ check(const struct check *k)
 
 	if (c != NULL && !k->has_explain)
 		warn_of_account(c);
+	if (rules != NULL && !k->has_explain)
+		readable_warn(c, k->config != NULL ? k->config : CONFIG_PATH);
 	if (rules != NULL && k->has_explain) {
 		if (explain_command(rules, &k->explain, stdout) < 0)
 			status = no_memory();

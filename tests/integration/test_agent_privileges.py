@@ -273,6 +273,57 @@ class Refused(PrivilegesTest):
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         self.assertRegex(done.stderr, "^" + re.escape(a.config_path) + says % "warning: on this host ")
 
+    def check(self, a):
+        """The warnings; and the status of the same for the account itself, without which the service does not start."""
+        done = harness.run_sluice(["check", "-c", a.config_path])
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertIn(f"{a.config_path}: ok, ", done.stdout)
+        return done.stderr.splitlines(), self.as_user(NOBODY.pw_uid, "check", "-c", a.config_path).returncode
+
+    def test_a_configuration_that_the_account_cannot_read(self):
+        a = self.agent()
+        group = grp.getgrgid(NOBODY.pw_gid).gr_name
+        drop_ins, rules, there = (os.path.join(a.room, name) for name in ("conf.d", "rules.d", "there"))
+        drop_in, rule, link = os.path.join(drop_ins, "more.yaml"), os.path.join(rules, "mine.yaml"), os.path.join(drop_ins, "z.yaml")
+        linked = os.path.join(there, "z.yaml")
+        for folder in (drop_ins, rules, there):
+            os.mkdir(folder, 0o755)
+        for path, text in ((drop_in, "interval: 2s\n"), (rule, "exclude: [{exe: nothing}]\n"), (linked, "")):
+            with open(path, "w") as f:
+                f.write(text)
+            os.chmod(path, 0o644)
+        os.symlink(linked, link)
+        self.assertEqual(([], 0), self.check(a))
+
+        every = [a.config_path, drop_ins, drop_in, link, rules, rule]
+        for closed, right, files in ((a.config_path, "r", [a.config_path]), (drop_in, "r", [drop_in]), (rule, "r", [rule]),
+                                     (linked, "r", [link]), (there, "x", [link]), (a.room, "x", every)):
+            with self.subTest(closed):
+                was = os.stat(closed)
+                os.chmod(closed, 0o700 if os.path.isdir(closed) else 0o600)
+                fix = f"chgrp {group} {closed} && chmod g+{right} {closed}"
+                self.assertEqual(([f"{path}: warning: account 'nobody', which the agent runs as, cannot read it: run `{fix}`"
+                                   for path in files], 2), self.check(a))
+                # The command that it names is the fix.
+                subprocess.run(["sh", "-c", fix], check=True)
+                warnings = self.check(a)[0]
+                os.chown(closed, was.st_uid, was.st_gid)
+                os.chmod(closed, stat.S_IMODE(was.st_mode))
+                self.assertEqual([], warnings)
+        # A folder that can be searched, but not listed.
+        os.chmod(rules, 0o711)
+        self.assertEqual(([f"{rules}: warning: account 'nobody', which the agent runs as, cannot read it: run `chgrp {group} {rules} && "
+                           f"chmod g+rx {rules}`"], 2), self.check(a))
+        # Root reads everything; and no other user can find out.
+        a.configure(user="root")
+        self.assertEqual([], self.check(a)[0])
+        os.chmod(rules, 0o755)
+        a.configure(user="nobody")
+        os.chown(rule, STRANGER, 0)
+        os.chmod(rule, 0o600)
+        done = self.as_user(STRANGER, "check", "-c", a.config_path)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+
     def test_a_configuration_that_anybody_may_write(self):
         a = self.agent()
         os.chmod(a.config_path, 0o666)
