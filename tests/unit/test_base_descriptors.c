@@ -33,7 +33,8 @@ without_close_range(void)
 	};
 	struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 &&
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0 &&
 	    syscall(SYS_close_range, FAR, FAR, 0) < 0 && errno == ENOSYS;
 }
 
