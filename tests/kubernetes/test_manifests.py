@@ -87,6 +87,9 @@ class ManifestTest(unittest.TestCase):
         self.assertEqual({"/var/lib/sluice", "/run/sluice", "/sys/fs/bpf"}, writable)
         old, = self.daemon_set("linux-5.10")["containers"]
         self.assertEqual(before_5_11_too, {"CAP_" + c for c in old["securityContext"]["capabilities"]["add"]})
+        # Nothing else changes with SELinux's type, which is nowhere without its component.
+        selinux, = self.daemon_set("selinux")["containers"]
+        self.assertEqual({**rights, "seLinuxOptions": {"type": "spc_t"}}, selinux["securityContext"])
 
     def test_no_account_may_do_more_than_list_pods(self):
         for components, allowed in (((), []), (COMPONENTS, [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}])):
