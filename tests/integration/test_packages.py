@@ -163,6 +163,15 @@ class Made(unittest.TestCase):
         said = run(*podman, "image", "inspect", "--format", "{{.Architecture}} {{.Os}} {{.Config.Entrypoint}} "
                    "{{.Config.Volumes}}", f"localhost/sluice:{self.version}").stdout
         self.assertIn(f"{DEB_ARCH} linux [/usr/bin/sluice] map[/var/lib/sluice:{{}}]", said)
+        at = run(*podman, "image", "mount", f"localhost/sluice:{self.version}").stdout.strip()
+        self.addCleanup(run, *podman, "image", "umount", "--all")
+        with self.subTest("its account"), open(os.path.join(at, "etc", "passwd")) as f, \
+                open(os.path.join(harness.ROOT, "ops", "kubernetes", "components", "names", "token.yaml")) as token:
+            numbers = re.search(r"(?m)^sluice:x:(\d+):(\d+):", f.read()).groups()
+            self.assertEqual(numbers, 2 * tuple(re.findall(r"fsGroup: (\d+)", token.read())))
+            # With hostPID and hostPath a process of the node with the same number would have its files.
+            for low, high in ((0, 999), (1000, 60000), (60001, 60705), (61184, 65519), (65534, 65535), (100000, 1 << 32)):
+                self.assertFalse(low <= int(numbers[0]) <= high, numbers)
 
     def test_the_wheel_in_a_fresh_environment(self):
         venv = os.path.join(self.room, "venv")
