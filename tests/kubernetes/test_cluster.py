@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """ops/kubernetes on a real kubelet with the image of dev/packages: the DaemonSet runs with the rights that it names, records
-have the names of pods, and no program is lost while a changed ConfigMap rolls it out. As root; dev/kubernetes builds the
-programs of Kubernetes."""
+have the names of pods, no program is lost while a changed ConfigMap rolls it out, and README.md's removal leaves no probe. As
+root; dev/kubernetes builds the programs of Kubernetes."""
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import image
 
 PACKAGES = os.path.join(cluster.ROOT, "build", "packages")
 OPS = os.path.join(cluster.ROOT, "ops", "kubernetes")
+PINS = "/sys/fs/bpf/sluice"
 WORK = "sluice.test/work:1"
 # Each marker is the argument of one program; a container ends after so many.
 WORKLOAD = """i=0; while [ $i -lt 100000 ]; do /bin/true {0} $i; i=$((i + 1)); /bin/sleep 0.05; done"""
@@ -79,7 +81,7 @@ class ClusterTest(unittest.TestCase):
         with open(os.path.join(at, "test", "kustomization.yaml"), "w") as f:
             json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["../base"],
                        "components": ["../components/names", "../components/kubelet-own-certificate"],
-                       "images": [dict(zip(("name", "newName", "newTag"), ("sluice", *self.agent_image.rsplit(":", 1))))],
+                       "images": [dict(zip(("name", "newName", "newTag"), ("registry.invalid/sluice", *self.agent_image.rsplit(":", 1))))],
                        "patches": [{"target": {"kind": "DaemonSet"}, "patch": json.dumps(patch)}]}, f)
         self.c.kubectl("apply", "-k", os.path.join(at, "test"))
 
@@ -108,6 +110,21 @@ class ClusterTest(unittest.TestCase):
             return cluster.wait(lambda: self.agent() not in (None, but) and self.agent(), 120, "agent that is ready")
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.c.kubectl('-n', 'sluice', 'describe', 'pods')[-3000:]}") from None
+
+    def check_removal(self):
+        """The command of README.md removes the probes from the node, which has no program of sluice."""
+        with open(os.path.join(OPS, "README.md")) as f:
+            command = re.search(r"kubectl (-n sluice debug .*?)\n +done", f.read(), re.S)[1].replace("\\\n", "")
+        self.assertTrue(os.listdir(PINS))
+        words = [w.replace('"$node"', "node/" + self.c.node) for w in command.split()]
+        words = [re.sub("^--image=.*", "--image=" + self.agent_image, w) for w in words]
+        self.c.kubectl(*words)
+
+        def ended():
+            return [x["state"]["terminated"] for p in self.c.objects("pods") if p["metadata"]["namespace"] == "sluice"
+                    for x in p["status"].get("containerStatuses", []) if "terminated" in x["state"]]
+        self.assertEqual([0], [x["exitCode"] for x in cluster.wait(ended, 60, "end of the debugging pod")])
+        self.assertFalse(os.path.exists(PINS))
 
     def test_a_day_of_a_daemon_set(self):
         self.apply("exclude: []\n")
@@ -143,6 +160,7 @@ class ClusterTest(unittest.TestCase):
         time.sleep(6)
         self.c.kubectl("-n", "sluice", "delete", "daemonset", "sluice", "--timeout=60s", timeout=90)
         cluster.wait(lambda: not [p for p in self.c.objects("pods") if p["metadata"]["namespace"] == "sluice"], 60, "end")
+        self.check_removal()
 
         programs = [r for r in records(self.c.path("state", "lake"), "sluice.program") if r["phase"] == "END"]
         named = {}

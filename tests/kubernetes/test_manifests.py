@@ -30,12 +30,12 @@ class ManifestTest(unittest.TestCase):
         self.room = tempfile.mkdtemp(prefix="sluice-kustomize-", dir=os.path.join(ROOT, "build"))
         self.addCleanup(shutil.rmtree, self.room)
 
-    def build(self, *components):
+    def build(self, *components, images=()):
         """The text of an overlay with these components."""
         up = os.path.relpath(OPS, self.room)
         with open(os.path.join(self.room, "kustomization.yaml"), "w") as f:
             json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": [up + "/base"],
-                       "components": [f"{up}/components/{c}" for c in components]}, f)
+                       "components": [f"{up}/components/{c}" for c in components], "images": list(images)}, f)
         done = run("kustomize", "build", self.room)
         self.assertEqual(0, done.returncode, done.stdout)
         return done.stdout
@@ -45,8 +45,8 @@ class ManifestTest(unittest.TestCase):
         # A resource of its own definition, of which Kubernetes has no schema.
         return run("kubeconform", "-strict", "-skip", "PodMonitor", "-output", "json", "-schema-location", schemas, stdin=text)
 
-    def daemon_set(self, *components):
-        one, = [d for d in yaml.safe_load_all(self.build(*components)) if d["kind"] == "DaemonSet"]
+    def daemon_set(self, *components, **overlay):
+        one, = [d for d in yaml.safe_load_all(self.build(*components, **overlay)) if d["kind"] == "DaemonSet"]
         return one["spec"]["template"]["spec"]
 
     def test_every_field_is_one_of_the_api(self):
@@ -90,6 +90,14 @@ class ManifestTest(unittest.TestCase):
         # Nothing else changes with SELinux's type, which is nowhere without its component.
         selinux, = self.daemon_set("selinux")["containers"]
         self.assertEqual({**rights, "seLinuxOptions": {"type": "spc_t"}}, selinux["securityContext"])
+
+    def test_the_image_is_the_overlays(self):
+        """As README.md names it; without an overlay, of a registry that RFC 2606 keeps from existing."""
+        self.assertEqual(["registry.invalid/sluice"], [c["image"] for c in self.daemon_set()["containers"]])
+        with open(os.path.join(OPS, "README.md")) as f:
+            overlay = yaml.safe_load(re.search(r"```yaml\n(.*?)```", f.read(), re.S)[1])
+        one, = self.daemon_set(images=overlay["images"])["containers"]
+        self.assertEqual("registry.example.com/sluice:0.1.0", one["image"])
 
     def test_no_account_may_do_more_than_list_pods(self):
         for components, allowed in (((), []), (COMPONENTS, [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}])):

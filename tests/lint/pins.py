@@ -104,7 +104,7 @@ def yaml_file(path, text):
         kind, name = found.groups()
         if kind == "uses" and not name.startswith("./") and not COMMIT.search(name):
             yield f"{path}:{number}: the action {name} is not a commit: write NAME@COMMIT # TAG"
-        if path.startswith("ops/kubernetes/") and name == "sluice":
+        if path.startswith("ops/kubernetes/") and name == "registry.invalid/sluice":
             continue  # this project's own, whose digest an overlay sets
         if kind == "image" and not has_digest(name) and not re.search(rf"image: {re.escape(name)}\n +build:", text):
             yield f"{path}:{number}: the image {name} has no digest: write NAME:TAG@sha256:…"
