@@ -158,7 +158,8 @@ build_librdkafka() {
 # licences_of NAME: the files of its source with the terms under which it may be passed on.
 licences_of() {
 	case $1 in
-	avro-c | libevent | uthash | zlib | jansson | libzstd) echo LICENSE ;;
+	avro-c) echo LICENSE NOTICE ;; # section 4(d) of its licence
+	libevent | uthash | zlib | jansson | libzstd) echo LICENSE ;;
 	libdeflate | curl) echo COPYING ;;
 	libyaml | libcap2) echo License ;;
 	openssl) echo LICENSE.txt ;;
@@ -166,6 +167,6 @@ licences_of() {
 	elfutils) echo COPYING COPYING-GPLV2 COPYING-LGPLV3 ;;
 	libbpf) echo LICENSE LICENSE.BSD-2-Clause LICENSE.LGPL-2.1 ;;
 	util-linux) echo README.licensing libsmartcols/COPYING libuuid/COPYING Documentation/licenses/COPYING.{LGPL-2.1-or-later,BSD-3-Clause} ;;
-	librdkafka) echo LICENSES.txt ;;
+	librdkafka) echo LICENSE && awk -F '\t' '$1 == "librdkafka" { print "LICENSE." $3 }' dev/static.d/bundled.tsv ;;
 	esac
 }

@@ -27,10 +27,14 @@ def run(*command):
     return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
 
 
+def rows(table):
+    with open(os.path.join(ROOT, "dev", "static.d", table)) as f:
+        return [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
+
+
 def sources():
     """{name: its row} of what is linked."""
-    with open(os.path.join(ROOT, "dev", "static.d", "sources.tsv")) as f:
-        return {line.split("\t")[0]: line.rstrip("\n").split("\t") for line in f if not line.startswith("#")}
+    return {row[0]: row for row in rows("sources.tsv")}
 
 
 class Program(unittest.TestCase):
@@ -63,15 +67,52 @@ class Program(unittest.TestCase):
 
 
 class Made(unittest.TestCase):
+    def bill(self):
+        """{name: package}, and {name: the names of what it contains}."""
+        with open(os.path.join(FOLDER, "sluice.spdx.json")) as f:
+            document = json.load(f)
+        named = {p["SPDXID"]: p["name"] for p in document["packages"]}
+        within = {}
+        for r in document["relationships"]:
+            if r["relationshipType"] == "CONTAINS":
+                within.setdefault(named[r["spdxElementId"]], []).append(named[r["relatedSpdxElement"]])
+        self.assertEqual(["LicenseRef-fnv1a"], [x["licenseId"] for x in document["hasExtractedLicensingInfos"]])
+        return {p["name"]: p for p in document["packages"]}, within
+
+    def test_what_librdkafka_brings_along_is_named(self):
+        packages, within = self.bill()
+        self.assertEqual(["librdkafka"], list(within))
+        files = set(os.listdir(os.path.join(FOLDER, "licenses", "librdkafka")))
+        self.assertEqual({"LICENSE", *("LICENSE." + name for name in within["librdkafka"])}, files)
+        # Each file of code that is not librdkafka's own: what it is of.
+        others = {"cJSON": "cjson", "crc32c": "crc32c", "rdcrc32": "pycrc", "rdfnv1a": "fnv1a", "rdhdrhistogram": "hdrhistogram",
+                  "lz4": "lz4", "lz4frame": "lz4", "lz4hc": "lz4", "rdxxhash": "lz4", "rdmurmur2": "murmur2", "snappy": "snappy",
+                  "pb_common": "nanopb", "pb_decode": "nanopb", "pb_encode": "nanopb", "tinycthread": "tinycthread", "regexp": "regexp",
+                  "tinycthread_extra": None, "common.pb": "opentelemetry", "metrics.pb": "opentelemetry", "resource.pb": "opentelemetry"}
+        compiled = run("ar", "t", os.path.join(FOLDER, "prefix", "lib", "librdkafka.a")).stdout.replace(".o\n", "\n").split()
+        strange = [name for name in compiled if name not in others and not re.match("rd(kafka|[a-z0-9]+$)", name)]
+        self.assertEqual([], strange)
+        self.assertEqual({others[name] for name in compiled if others.get(name)} | {"queue"}, set(within["librdkafka"]))
+        for row in rows("bundled.tsv"):
+            self.assertEqual(sources()[row[0]][1], row[1], f"bundled.tsv: look at the licences of the new {row[0]} again")
+        licence = packages["librdkafka"]["licenseConcluded"].split(" AND ")
+        self.assertEqual({"BSD-2-Clause", "BSD-3-Clause", "MIT", "Zlib", "Apache-2.0"}, set(licence))
+        self.assertLess(set(licence), set(packages["sluice"]["licenseConcluded"].split(" AND ")))
+
+    def test_notices_come_with_the_licences(self):
+        with open(os.path.join(FOLDER, "licenses", "avro-c", "NOTICE")) as f:
+            self.assertIn("Apache Software Foundation", f.read())
+        for folder in ("libsmartcols", "libuuid"):
+            self.assertIn(folder + "-COPYING", os.listdir(os.path.join(FOLDER, "licenses", "util-linux")))
+
     def test_versions_licences_and_bill_of_materials_name_all_that_is_linked(self):
         version = run(SLUICE, "--version").stdout
-        with open(os.path.join(FOLDER, "sluice.spdx.json")) as f:
-            packages = {p["name"]: p for p in json.load(f)["packages"]}
-        self.assertEqual({"sluice", "musl", "zig-compiler-rt", *sources()}, set(packages))
+        packages, within = self.bill()
+        self.assertEqual({"sluice", "musl", "zig-compiler-rt", *sources(), *sum(within.values(), [])}, set(packages))
         for name in sources():
             number = packages[name]["versionInfo"].split("-")[0]  # 2.1.13 of 2.1.13-stable
             self.assertIn(f" {number}\n", version, name)
-        for name in packages.keys() - {"sluice"}:
+        for name in packages.keys() - {"sluice", *sum(within.values(), [])}:
             self.assertTrue(os.listdir(os.path.join(FOLDER, "licenses", name)), name)
         digest = run("sha256sum", SLUICE).stdout.split()[0]
         self.assertEqual([{"algorithm": "SHA256", "checksumValue": digest}], packages["sluice"]["checksums"])
