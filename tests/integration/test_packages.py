@@ -6,6 +6,7 @@ Packs the program of dev/static where it is built, else the build that is tested
 own packages, and a systemctl that writes down what it is asked.
 """
 import hashlib
+import json
 import os
 import platform
 import re
@@ -23,6 +24,7 @@ import harness
 ARCH = platform.machine()
 STATIC = os.path.join(harness.ROOT, "build", "static", ARCH, "sluice")
 IS_STATIC = os.access(STATIC, os.X_OK)
+SBOM = os.path.join(harness.ROOT, "dev", "static.d", "sbom")
 DEB_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[ARCH]
 # What the scripts of packages may call on a minimal system.
 PROGRAMS = ["/bin/sh", "/bin/mkdir", "/bin/rm", "/bin/cat", "/bin/sed", "/bin/ln", "/usr/bin/stat", "/usr/bin/getent",
@@ -172,6 +174,29 @@ class Made(unittest.TestCase):
             # With hostPID and hostPath a process of the node with the same number would have its files.
             for low, high in ((0, 999), (1000, 60000), (60001, 60705), (61184, 65519), (65534, 65535), (100000, 1 << 32)):
                 self.assertFalse(low <= int(numbers[0]) <= high, numbers)
+        with self.subTest("its licences"):
+            label = run(*podman, "image", "inspect", "--format", '{{index .Labels "org.opencontainers.image.licenses"}}',
+                        f"localhost/sluice:{self.version}").stdout.strip()
+            self.assertEqual(run(SBOM, "--licence").stdout.strip() + " AND MPL-2.0", label)
+            doc = os.path.join(at, "usr", "share", "doc", "sluice")
+            with open(os.path.join(doc, "licenses", "certifi", "LICENSE")) as f:
+                self.assertIn("MPL", f.read())
+            if IS_STATIC:
+                with open(os.path.join(doc, "sluice.spdx.json")) as f:
+                    document = json.load(f)
+                packages = {p["SPDXID"]: p for p in document["packages"]}
+                image, = (packages[i] for i in document["documentDescribes"])
+                self.assertEqual(label, image["licenseConcluded"])
+                self.assertEqual({"sluice", "certifi"}, {packages[r["relatedSpdxElement"]]["name"] for r in document["relationships"]
+                                 if (r["spdxElementId"], r["relationshipType"]) == (image["SPDXID"], "CONTAINS")})
+                self.assertLessEqual({r[k] for r in document["relationships"] for k in ("spdxElementId", "relatedSpdxElement")},
+                                     {"SPDXRef-DOCUMENT", *packages})
+
+    def test_the_rpm_names_the_licence_of_all_that_is_linked(self):
+        tag = run("rpm", "-qp", "--queryformat", "%{LICENSE}", self.named("sluice-{v}-1.{arch}.rpm")).stdout
+        self.assertEqual(run(SBOM, "--licence").stdout.strip(), tag)
+        for part in ("Apache-2.0", "(BSD-2-Clause OR GPL-2.0-only)", "curl", "LGPL-2.1-or-later"):
+            self.assertIn(part, tag.split(" AND "))
 
     def test_the_wheel_in_a_fresh_environment(self):
         venv = os.path.join(self.room, "venv")
