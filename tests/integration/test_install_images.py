@@ -69,7 +69,11 @@ class Images(script.Case):
         self.assertEqual((0, "1.10.0"), (done.returncode, self.version()), done.stdout)
         self.assertTrue(self.root.fake("active"))
         self.assertEqual([], [n for n in os.listdir(os.path.join(self.room, "run")) if n.startswith("install-")])
-        self.assertIn("/etc/sluice/conf.d/50-site.yaml", self.root.tree())
+        # The agent is not root, and reads all of it.
+        written = [f["path"] for f in yaml.safe_load(self.user_data())["write_files"] if f["path"].startswith("/etc/sluice/")]
+        self.assertIn("/etc/sluice/conf.d/50-site.yaml", written)
+        done = self.root.run("setpriv", "--reuid=sluice", "--regid=sluice", "--init-groups", "--bounding-set=-all", "cat", *written)
+        self.assertEqual(0, done.returncode, done.stdout)
 
     def test_another_script_is_not_run(self):
         done = self.boot(self.user_data(INSTALL_SHA256="0" * 64))

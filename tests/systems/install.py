@@ -121,6 +121,7 @@ def main():
         os.remove(another)
         shutil.copytree(os.path.join(mirror, new), os.path.join(mirror, "latest"))
         shutil.copy(os.path.join(HERE, "install_guest.sh"), share)
+        shutil.copy(os.path.join(ROOT, "ops/cloud-init/user-data.yaml"), share)
         script = os.path.join(share, "run.sh")
         for system in options.systems:
             for method in ("package", "file"):

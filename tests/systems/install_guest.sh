@@ -61,6 +61,11 @@ over() {
 }
 
 snapshot >/root/before
+# Before the package is there, the configuration that ops/cloud-init writes, with its mode: the agent reads it.
+site() { sed -n "\\|path: /etc/sluice/conf.d/50-site.yaml|,\\|path: /run|s/^ *$1/\\1/p" /mnt/share/user-data.yaml; }
+mkdir -p /etc/sluice/conf.d
+site '\(lake: .*\)' >/etc/sluice/conf.d/50-site.yaml
+chmod "$(site 'permissions: "\(0[0-7]*\)"$')" /etc/sluice/conf.d/50-site.yaml
 sh $mirror/$old/install.sh --from $mirror --version "$old" --key /mnt/share/release.pub --method "$method"
 systemctl is-active --quiet sluice-agent || die "the agent does not run"
 systemctl is-enabled --quiet sluice-agent || die "the agent is not enabled"
