@@ -499,8 +499,9 @@ class RpmsByDnf(Rpms):
         super().setUp()
         done = self.root.run("rpm", "-i", "--justdb", "/mnt/" + os.path.basename(self.mirror.system_rpm()))
         self.assertEqual(0, done.returncode, done.stdout)
+        # As on hardened hosts: a package in a file has to have a signature of its own.
+        self.root.write("/etc/dnf/dnf.conf", "[main]\nlocalpkg_gpgcheck=1\n")
         self.before = self.root.tree()
-
 
     def test_what_the_manager_refuses(self):
         """Nothing of it is there then, that could be removed again."""
