@@ -17,7 +17,7 @@
 #   --no-start         installs, and neither enables nor starts the agent
 #   --uninstall        removes what was installed; --purge also configuration, spool, lake and account
 #
-# Exit status: 0 done, or nothing to do; 1 failed or refused, and everything is as it was before; 2 wrong usage.
+# Exit status: 0 done, or nothing to do; 1 failed or refused, all is as before; 2 wrong usage; 3 not all is as before.
 # man sluice-install is its manual. All of it is functions: a half downloaded script does nothing.
 set -eu
 umask 022
@@ -32,7 +32,7 @@ WATCHED=${SLUICE_INSTALL_WATCH:-5}	# seconds that a started agent has to stay up
 SUMS_MAX=1048576
 
 from='' key='' version='' method=auto prefix='' downgrade=no check=yes start=yes dry=no uninstall=no purge=no
-STAGE='' LOCKED=no UNDO='' HELD=no was_active=no
+STAGE='' LOCKED=no UNDO='' HELD=no was_active=no HAD=' '
 
 say() { printf 'install.sh: %s\n' "$*"; }
 warn() { printf 'install.sh: %s\n' "$*" >&2; }
@@ -439,11 +439,22 @@ find_way_back() {
 undo_package() {
 	if [ $installed = none ]; then
 		# The manager may have refused it: then none has anything to remove.
-		if [ "$family" = rpm ] && ! rpm -q sluice >/dev/null 2>&1; then return 0; fi
-		# What an earlier removal kept stays.
+		case $family in
+		deb) dpkg-query -W sluice ;;
+		rpm) rpm -q sluice ;;
+		esac >/dev/null 2>&1 || return 0
+		# What an earlier removal kept stays, and a configuration that the manager now takes for the package's.
 		verb=remove
-		if [ $package_state = none ] && [ "$had_etc" = no ]; then verb=purge; fi
-		remove_package $verb
+		if [ $package_state = none ] && ! had /etc/sluice/sluice.yaml; then verb=purge; fi
+		# Its postrm deletes both folders and the account, whosever they are: without it, the files of the package alone.
+		if [ $verb = purge ] && [ "$HAD" != ' ' ] && postrm=$(dpkg-query --control-path sluice postrm 2>/dev/null); then
+			rm -f "$postrm"
+			! have deb-systemd-helper || DPKG_MAINTSCRIPT_PACKAGE=sluice deb-systemd-helper purge $UNIT >/dev/null 2>&1 || true
+		fi
+		undone=0
+		remove_package $verb || undone=1
+		undo_made || undone=1
+		return $undone
 	elif [ -n "$way_back" ]; then
 		how=older
 		if older "$version" "$current"; then how=newer; elif [ "$current" = "$version" ]; then how=same; fi
@@ -606,16 +617,20 @@ drop_obsolete() {
 }
 
 undo_files() {
+	undone=0
 	while IFS= read -r to; do
 		if [ -e "$STAGE/former$to" ] || [ -h "$STAGE/former$to" ]; then
-			cp -pP "$STAGE/former$to" "$to.sluice-new" && mv -f "$to.sluice-new" "$to"
+			cp -pP "$STAGE/former$to" "$to.sluice-new" && mv -f "$to.sluice-new" "$to" ||
+				{ warn "could not put back $to; what it was is $STAGE/former$to" && undone=1; }
 		else
-			rm -f "$to"
+			rm -f "$to" || { warn "could not remove $to" && undone=1; }
 		fi
+		rm -f "$to.sluice-new"
 	done <"$STAGE/done"
-	while IFS= read -r to; do rm -f "$to.sluice-new"; done <"$STAGE/moves"
+	while IFS= read -r to; do rm -f "$to.sluice-new" || undone=1; done <"$STAGE/moves"
+	undo_made || undone=1
 	sort -r "$STAGE/dirs" | while IFS= read -r d; do rmdir "$d" 2>/dev/null || true; done
-	[ $had_account = yes ] || remove_account
+	return $undone
 }
 
 # The account of the agent, and its groups, by what the system has.
@@ -638,16 +653,40 @@ make_account() {
 	fi
 }
 
-# Only the account that is as we make it.
+# Only the account that is as we make it, and only what was not there before.
 remove_account() {
-	if grep -q '^sluice:[^:]*:[^:]*:[^:]*:sluice agent:/var/lib/sluice:' /etc/passwd; then
-		if have userdel; then userdel sluice; else deluser sluice; fi
+	kept=0
+	if ! had account && grep -q '^sluice:[^:]*:[^:]*:[^:]*:sluice agent:/var/lib/sluice:' /etc/passwd; then
+		if have userdel; then userdel sluice; else deluser sluice; fi || kept=1
 	fi
 	for group in sluice sluice-admin; do
-		grep -q "^$group:" /etc/group || continue
-		if have groupdel; then groupdel $group; else delgroup $group; fi
+		if had $group || ! grep -q "^$group:" /etc/group; then continue; fi
+		if have groupdel; then groupdel $group; else delgroup $group; fi || kept=1
 	done
+	return $kept
 } >/dev/null 2>&1
+
+# note_had: what is there before an installation. had NAME: whether that was.
+note_had() {
+	! grep -q '^sluice:' /etc/passwd || HAD="${HAD}account "
+	for group in sluice sluice-admin; do
+		! grep -q "^$group:" /etc/group || HAD="$HAD$group "
+	done
+	for path in /etc/sluice /etc/sluice/sluice.yaml /var/lib/sluice; do
+		if [ -e $path ] || [ -h $path ]; then HAD="$HAD$path "; fi
+	done
+}
+had() { case $HAD in *" $1 "*) return 0 ;; *) return 1 ;; esac }
+
+# What an installation that is undone has made beside its files: it, its agent or its package.
+undo_made() {
+	left=0
+	for path in /etc/sluice /var/lib/sluice; do
+		had $path || rm -rf $path || { warn "could not remove $path" && left=1; }
+	done
+	remove_account || { warn "could not remove the account sluice and its groups" && left=1; }
+	return $left
+}
 
 by_file() {
 	archive=sluice-$version-linux-$arch.tar.gz
@@ -720,15 +759,21 @@ undo() {
 	[ -n "$what" ] || return 0
 	warn "undoing: back to ${current:+sluice }${current:-no sluice}"
 	if [ $init = systemd ] && [ $installed = none ]; then systemctl disable --now $UNIT >/dev/null 2>&1 || true; fi
-	if (set +e; $what); then
-		if [ $init = systemd ]; then
-			systemctl daemon-reload || true
-			[ $was_active = no ] || systemctl restart $UNIT || warn "nor does the former agent start: systemctl status $UNIT"
-		fi
-		warn "everything is as it was before"
-	else
-		warn "could not undo all of it; see \`systemctl status $UNIT\` and $STATE"
+	undone=0
+	(set +e; $what) || {
+		undone=1
+		warn "could not undo all of it; what it takes is kept in $STAGE"
+		STAGE=''
+	}
+	if [ $init = systemd ]; then
+		systemctl daemon-reload || true
+		[ $was_active = no ] || systemctl restart $UNIT || {
+			undone=1
+			warn "nor does the agent start: systemctl status $UNIT"
+		}
 	fi
+	[ $undone = 1 ] || warn "everything is as it was before"
+	return $undone
 }
 
 # --- from here on what is done -----------------------------------------------------------------------------------
@@ -755,7 +800,7 @@ on_exit() {
 	trap '' HUP INT TERM
 	set +e
 	release_services
-	undo
+	undo || status=3
 	[ -z "$STAGE" ] || rm -rf "$STAGE"
 	[ $LOCKED = no ] || rm -rf "$lock_dir"
 	exit $status
@@ -819,9 +864,7 @@ do_install() {
 	if [ -n "$current" ] && older "$version" "$current" && [ $downgrade = no ]; then
 		die "sluice $current is installed, and $version is older: refused without --allow-downgrade"
 	fi
-	had_account=no had_etc=no
-	! grep -q '^sluice:' /etc/passwd || had_account=yes
-	[ ! -d /etc/sluice ] || had_etc=yes
+	note_had
 	wanted=$(awk -v name="sluice-$version-linux-$arch" '$2 == name { print $1 }' "$STAGE/SHA256SUMS")
 	if [ $init = systemd ] && systemctl is-active --quiet $UNIT; then was_active=yes; fi
 	pid_before=$(main_pid)

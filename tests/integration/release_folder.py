@@ -43,6 +43,7 @@ for word; do
 done
 started() {
 	while [ -e $fake/hangs ]; do sleep 0.1; done
+	mkdir -p /var/lib/sluice
 	[ ! -e $fake/broken ] || [ "$(/usr/bin/sluice --version)" != "sluice $(cat $fake/broken)" ] || { rm -f $fake/active; exit 1; }
 	echo x >>$fake/active
 }
@@ -140,9 +141,10 @@ class Mirror:
               "Maintainer: Test <test@sluice.example>\nDescription: of a test\n")
         write(f"{tree}/DEBIAN/conffiles", "/etc/sluice/sluice.yaml\n")
         write(f"{tree}/DEBIAN/postinst", '#!/bin/sh\nset -e\nsystemd-sysusers sluice.conf\n'
+              'deb-systemd-helper update-state sluice-agent.service\n'
               '[ ! -d /run/systemd/system ] || systemctl try-restart sluice-agent.service\n', 0o755)
         write(f"{tree}/DEBIAN/prerm", '#!/bin/sh\nset -e\n[ "$1" != remove ] || /usr/bin/sluice agent --uninstall\n', 0o755)
-        write(f"{tree}/DEBIAN/postrm", '#!/bin/sh\nset -e\n[ "$1" != purge ] || { rm -rf /etc/sluice /var/lib/sluice; '
+        write(f"{tree}/DEBIAN/postrm", '#!/bin/sh\nset -e\n[ "$1" != purge ] || { deb-systemd-helper purge sluice-agent.service; rm -rf /etc/sluice /var/lib/sluice; '
               'userdel sluice; groupdel sluice-admin; }\n', 0o755)
         need("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, f"{to}/sluice_{version}_{DEB_ARCH}.deb")
         shutil.rmtree(tree)
@@ -156,7 +158,7 @@ class Mirror:
     def rpm(self, tree, version, to):
         self.rpmbuild(f"Name: sluice\nVersion: {version}\n", "cp -a " + tree + "/. %{buildroot}/\n%files\n/usr/bin/sluice\n"
                       "/usr/lib/systemd\n/usr/lib/sysusers.d\n/usr/share/sluice\n/usr/share/man\n"
-                      "%config(noreplace) /etc/sluice/sluice.yaml\n%dir /etc/sluice/rules.d\n", to)
+                      "%config(noreplace) /etc/sluice/sluice.yaml\n%dir /etc/sluice/rules.d\n%post\nsystemd-sysusers sluice.conf\n", to)
 
     def system_rpm(self):
         """What a system of that family has installed, of which sluice's package needs the shell. Returns its path."""

@@ -3,6 +3,7 @@
 import functools
 import http.server
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -396,6 +397,24 @@ class Sources(Case):
             self.assertEqual(before, self.root.tree())
 
 
+def undone_installations(case):
+    """First installations whose agent does not start, over what an earlier time or an administrator has left."""
+    case.root.fake("broken", "1.10.0\n")
+    for what, command in (("nothing", "true"),
+                          ("records", "mkdir -p /var/lib/sluice/lake; echo record >/var/lib/sluice/lake/file"),
+                          ("site", "rm -r /var/lib/sluice; mkdir -p /etc/sluice/conf.d; echo '{}' >/etc/sluice/conf.d/50-site.yaml"),
+                          ("group", "rm -r /etc/sluice; groupadd --system sluice-admin"),
+                          ("account", "groupadd --system sluice; useradd --system -g sluice -c 'sluice agent' "
+                                      "-d /var/lib/sluice sluice"),
+                          ("all", "mkdir -p /etc/sluice /var/lib/sluice; echo >/etc/sluice/mine; echo >/var/lib/sluice/mine")):
+        with case.subTest(what):
+            done = case.root.run("sh", "-ec", command)
+            case.assertEqual(0, done.returncode, done.stdout)
+            case.assertIn("everything is as it was before", case.refused("did not start"))
+            enabled = case.root.path("/var/lib/systemd/deb-systemd-helper-enabled")
+            case.assertEqual([], [n for n in os.listdir(enabled) if "sluice" in n] if os.path.isdir(enabled) else [])
+
+
 class Packages(Case):
     systemd = True
 
@@ -444,15 +463,33 @@ class Packages(Case):
         self.assertTrue(self.root.fake("active"))
         self.assertEqual(there, self.root.tree())
 
+    def test_an_undone_installation_keeps_what_was_there(self):
+        undone_installations(self)
+        self.assertIn("no packages found", self.root.run("dpkg-query", "-W", "sluice").stdout)
+        # A configuration that the manager now takes for the package's.
+        self.root.write("/etc/sluice/sluice.yaml", "lake: /mine\n")
+        done = self.install()
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertEqual("lake: /mine\n", open(self.root.path("/etc/sluice/sluice.yaml")).read())
+
+    def test_an_undone_installation_by_dpkg_alone(self):
+        self.root.remove("/usr/bin/apt-get")
+        undone_installations(self)
+
     def test_a_package_that_cannot_be_installed(self):
+        self.root.remove("/var/lib/apt/lists")  # an archive may have another package of the name
+        self.broken_package()
         self.installed("--version", "1.9.0")
+        self.broken_package()
+
+    def broken_package(self):
+        shutil.rmtree(self.mirror.at("1.11.0"), ignore_errors=True)
         self.mirror.release("1.11.0")
         path = self.mirror.at("1.11.0", f"sluice_1.11.0_{made.DEB_ARCH}.deb")
         with open(path, "wb") as f:
             f.write(b"!<arch>\nno package")
         self.mirror.sign("1.11.0")
-        self.refused("could not install")
-        self.assertEqual("1.9.0", self.version())
+        self.assertIn("everything is as it was before", self.refused("could not install"))
 
     def test_not_started(self):
         self.installed("--no-start")
@@ -489,6 +526,9 @@ class Rpms(Case):
         self.uninstall("--purge")
         self.nothing_is_left()
         self.assertNotEqual(0, self.root.run("rpm", "-q", "sluice").returncode)
+
+    def test_an_undone_installation_keeps_what_was_there(self):
+        undone_installations(self)
 
 
 class RpmsByDnf(Rpms):
@@ -544,6 +584,32 @@ class Services(Case):
         self.refused("everything is as it was before")
         self.assertEqual("1.9.0", self.version())
         self.assertTrue(self.root.fake("active"))
+
+    def test_an_undone_installation_keeps_what_was_there(self):
+        undone_installations(self)
+
+    def test_what_cannot_be_put_back(self):
+        self.installed("--version", "1.9.0")
+        there = self.root.tree()
+        self.root.fake("broken", "1.10.0\n")
+        lost = "/usr/share/sluice/schemas/program.avsc"
+        # A full disk, from when the former file comes back.
+        self.root.write("/usr/local/bin/cp", '#!/bin/sh\ncase $2 in */former' + lost + ') echo "cp: No space left" >&2; exit 1 ;; esac\n'
+                        'exec /usr/bin/cp "$@"\n', 0o755)
+        done = self.install()
+        self.root.remove("/usr/local/bin/cp")
+        self.assertEqual(3, done.returncode, done.stdout)
+        self.assertIn(f"could not put back {lost}", done.stdout)
+        self.assertNotIn("everything is as it was before", done.stdout)
+        kept = re.search(r"is kept in (/\S+/sluice-install\.\w+)\n", done.stdout)[1]
+        self.assertEqual('"1.9.0"\n', open(self.root.path(kept + "/former" + lost)).read())
+        # All else is back, and the agent of before runs.
+        self.assertEqual("1.9.0", self.version())
+        self.assertTrue(self.root.fake("active"))
+        self.root.run("mv", kept + "/former" + lost, lost)
+        self.root.remove(kept)
+        self.assertEqual(there, self.root.tree())
+        self.assertEqual([], self.left_over())
 
     def test_interrupted(self):
         self.installed("--version", "1.9.0")
