@@ -90,8 +90,8 @@ class Played(unittest.TestCase):
         with open(book, "w") as f:
             yaml.safe_dump([{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": tasks}], f)
         with open(os.path.join(self.room, "vars.json"), "w") as f:
-            json.dump({"ansible_python_interpreter": "/usr/bin/python3", "sluice_program": harness.SLUICE,
-                       "sluice_config_dir": self.etc, **variables}, f)
+            json.dump({"ansible_python_interpreter": "/usr/bin/python3", "__sluice_program": harness.SLUICE,
+                       "__sluice_config_dir": self.etc, **variables}, f)
         return ansible("ansible-playbook", "-i", "localhost,", "-e", f"@{self.room}/vars.json", *options, book)
 
     def put(self, name, text):
