@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Ansible role without a host: the linters, its arguments, its mirror's signature, and what it writes, which `sluice
-check` has to take before it replaces anything. tests/systems/ansible_hosts.py has the rest, on three guests.
+"""The Ansible role without a host: the linters, its arguments, its mirror's signature, what it writes, which `sluice
+check` has to take before it replaces anything, and archives in throw-away roots.
+tests/systems/ansible_hosts.py has the rest, on three guests.
 """
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import unittest
 import yaml
 
 import harness
+import release_folder as made
 
 COLLECTION = os.path.join(harness.ROOT, "ops", "ansible")
 ROLE = os.path.join(COLLECTION, "roles", "sluice")
@@ -267,6 +270,75 @@ class Fetched(Played):
         self.assertEqual(0, done.returncode, done.stdout)
         self.assertIn("changed=1 ", done.stdout)
         self.assertFalse(os.path.exists(kept))
+
+
+class InARoot(Played):
+    """A copy of this machine's root, with releases of a small program at /mnt, in which the role is played."""
+    KEY = "releases@sluice.example"
+
+    def setUp(self):
+        # In memory: an overlay on this machine's root takes an upper folder elsewhere.
+        self.room = tempfile.mkdtemp(prefix="sluice-ansible-", dir="/dev/shm")
+        self.addCleanup(shutil.rmtree, self.room)
+        os.chmod(self.room, 0o755)
+        self.mirror = made.Mirror(self.room)
+        for version in ("1.9.0", "1.10.0"):
+            self.mirror.release(version, rpm=True)
+        self.root = made.Root(self.room, systemd=True)
+        self.root.remove("/etc/sluice", "/var/lib/sluice", "/usr/bin/sluice", "/etc/apt/sources.list", "/etc/apt/sources.list.d",
+                         "/var/lib/sluice-ansible", "/var/lib/sluice-install")
+        for path in ("/etc/apt/sources.list.d", "/etc/yum.repos.d", "/etc/pki/rpm-gpg"):
+            self.root.write(f"{path}/none", "")
+        self.variables = {"ansible_python_interpreter": "/usr/bin/python3", "ansible_become": False}
+
+    def in_root(self, *command, **kw):
+        """A command of dev/ansible in it; a shell is its first process, as a service manager's name decides otherwise."""
+        line = shlex.join([os.path.join(harness.ROOT, "dev", "ansible"), *command])
+        return self.root.run("env", f"ANSIBLE_CONFIG={EMPTY.name}", "ANSIBLE_NOCOLOR=1", "LC_ALL=C.UTF-8", "sh", "-c",
+                             f"cd {shlex.quote(COLLECTION)} && {line}; exit $?", **kw)
+
+    def play_in_root(self, tasks_from, *options, manager="apt", expected=0, **variables):
+        self.put("mirror/play.yml", yaml.safe_dump([{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": [
+            {"ansible.builtin.set_fact": {"ansible_facts": {"pkg_mgr": manager, "service_mgr": "systemd"}}},
+            {"ansible.builtin.include_role": {"name": "sluice.agent.sluice", "tasks_from": tasks_from}}]}]))
+        self.put("mirror/vars.json", json.dumps({**self.variables, **variables}))
+        done = self.in_root("ansible-playbook", "-i", "localhost,", "-e", "@/mnt/vars.json", *options, "/mnt/play.yml")
+        self.assertEqual(expected, done.returncode, done.stdout)
+        return done.stdout
+
+    def version(self):
+        done = self.root.run("/usr/bin/sluice", "--version")
+        return done.stdout.split()[-1] if done.returncode == 0 else None
+
+
+class Archives(InARoot):
+    """tasks/install_file.yml where no package manager has it."""
+
+    def install(self, version, before, **kw):
+        return self.play_in_root("install_file", sluice_before={"kind": "archive" if before else "none", "version": "",
+                                                                "program": before},
+                                 __sluice_want={"name": f"sluice-{version}-linux-{made.ARCH}.tar.gz", "place": "controller",
+                                                "from": f"/mnt/{version}/sluice-{version}-linux-{made.ARCH}.tar.gz",
+                                                "checksum": "", "version": ""}, **kw)
+
+    def test_an_older_one_is_refused(self):
+        self.install("1.9.0", "")
+        self.assertEqual("1.9.0", self.version())
+        self.root.write("/etc/sluice/sluice.yaml", "interval: 7s\n")
+        self.assertIn("changed=0 ", self.install("1.9.0", "1.9.0"))
+        self.install("1.10.0", "1.9.0")
+        self.assertEqual("1.10.0", self.version())
+        self.assertIn("older than the 1.10.0 that is installed: set sluice_allow_downgrade",
+                      self.install("1.9.0", "1.10.0", expected=2))
+        self.assertEqual("1.10.0", self.version())
+        self.install("1.9.0", "1.10.0", sluice_allow_downgrade=True)
+        self.assertEqual("1.9.0", self.version())
+        tree = self.root.tree()
+        self.assertIn("/usr/share/sluice/only-1.9.0", tree)
+        self.assertNotIn("/usr/share/sluice/only-1.10.0", tree)
+        with open(self.root.path("/etc/sluice/sluice.yaml")) as f:
+            self.assertEqual("interval: 7s\n", f.read())
+        self.assertEqual([], [path for path in tree if "/usr/bin/.sluice" in path or path in ("/usr", "/usr/bin", "/etc")])
 
 
 class Topics(Played):
