@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Ansible role without a host: the linters, its arguments, its mirror's signature, what it writes, which `sluice
-check` has to take before it replaces anything, and archives in throw-away roots.
+check` has to take before it replaces anything, and repositories and archives in throw-away roots.
 tests/systems/ansible_hosts.py has the rest, on three guests.
 """
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -309,6 +310,66 @@ class InARoot(Played):
     def version(self):
         done = self.root.run("/usr/bin/sluice", "--version")
         return done.stdout.split()[-1] if done.returncode == 0 else None
+
+
+class Repositories(InARoot):
+    """What ops/ansible/README.md makes of a mirror is a repository that apt and dnf themselves take."""
+
+    def setUp(self):
+        super().setUp()
+        self.env = {**os.environ, "GNUPGHOME": os.path.join(self.room, "gnupg")}
+        os.mkdir(self.env["GNUPGHOME"], 0o700)
+        self.addCleanup(made.need, "gpgconf", "--kill", "all", env=self.env)
+        for key in (self.KEY, "another@sluice.example"):
+            made.need("gpg", "--batch", "--quiet", "--passphrase", "", "--quick-gen-key", key, "rsa3072", "sign", "2d", env=self.env)
+        self.repository()
+        self.variables |= {"sluice_source": "repository", "sluice_repository_url": "file:///mnt/repository",
+                           "sluice_repository_key": self.public(self.KEY)}
+
+    def public(self, key):
+        return made.need("gpg", "--armor", "--export", key, env=self.env)
+
+    def repository(self):
+        os.makedirs(os.path.join(self.room, "mirror", "repository"))
+        with open(os.path.join(COLLECTION, "README.md")) as f:
+            recipe = re.search(r"(?ms)^```sh\n(cp .*?)^```", f.read())[1]
+        for word, is_here in (("MIRROR", self.mirror.path), ("REPOSITORY", f"{self.mirror.path}/repository"), ("KEY", self.KEY)):
+            recipe = re.sub(rf"\b{word}\b", is_here, recipe)
+        made.need("bash", "-ec", recipe, env=self.env)
+        with open(f"{self.mirror.path}/repository/{self.KEY}.asc") as f:
+            self.assertEqual(self.public(self.KEY), f.read())
+
+    def life(self, manager):
+        """What is not signed by the key; then a version, again, and the newest."""
+        def install(**kw):
+            return self.play_in_root("install_repository", manager=manager, **kw)
+        install(sluice_repository_key=self.public("another@sluice.example"), expected=2)
+        for name in ("Packages", "repodata/repomd.xml"):
+            path = f"{self.mirror.path}/repository/{name}"
+            shutil.copy(path, f"{path}.signed")
+            with open(path, "a") as f:
+                f.write("\n")
+        install(expected=2)
+        self.assertIsNone(self.version())
+        for name in ("Packages", "repodata/repomd.xml"):
+            path = f"{self.mirror.path}/repository/{name}"
+            os.rename(f"{path}.signed", path)
+        install(sluice_version="1.9.0")
+        self.assertEqual("1.9.0", self.version())
+        self.assertIn("changed=0 ", install(sluice_version="1.9.0"))
+        self.assertIn("changed=1 ", install(sluice_version="latest"))
+        self.assertEqual("1.10.0", self.version())
+
+    def test_apt(self):
+        self.life("apt")
+
+    def test_dnf(self):
+        """Debian's dnf, over a database of packages in which there is a system that has a shell."""
+        self.root.write("/root/.rpmmacros", "%_dbpath /var/lib/rpm\n")
+        self.root.run("rpm", "--initdb")
+        done = self.root.run("rpm", "--force-debian", "-i", "--justdb", "/mnt/" + os.path.basename(self.mirror.system_rpm()))
+        self.assertEqual(0, done.returncode, done.stdout)
+        self.life("dnf")
 
 
 class Archives(InARoot):
