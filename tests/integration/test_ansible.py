@@ -134,6 +134,23 @@ class Arguments(Played):
         self.assertIn("path", self.refused(sluice_files=[{"content": "x"}]))
 
 
+class Chosen(Played):
+    """tasks/choose.yml: what is missing is said before anything is changed."""
+
+    def choose(self, expected=2, **variables):
+        done = self.play([{"ansible.builtin.include_role": {"name": "sluice.agent.sluice", "tasks_from": "choose"}}],
+                         **{"sluice_before": {"kind": "deb", "version": "1.2.3", "program": "1.2.3"}, **variables})
+        self.assertEqual(expected, done.returncode, done.stdout)
+        self.assertIn("changed=0 ", done.stdout)
+        return done.stdout
+
+    def test_a_user_that_there_is_not(self):
+        for name in ("sluice_readers", "sluice_admins"):
+            self.assertIn("users that this host does not have: no-such-user.",
+                          self.choose(sluice_source="installed", **{name: ["root", "no-such-user"]}))
+        self.choose(0, sluice_source="installed", sluice_readers=["root"], sluice_admins=["root", "daemon"])
+
+
 class Configured(Played):
     """tasks/configure.yml with this build's `sluice check`."""
 
@@ -373,7 +390,7 @@ class Repositories(InARoot):
 
 
 class Archives(InARoot):
-    """tasks/install_file.yml where no package manager has it."""
+    """tasks/install_file.yml and tasks/absent.yml where no package manager has it."""
 
     def install(self, version, before, **kw):
         return self.play_in_root("install_file", sluice_before={"kind": "archive" if before else "none", "version": "",
@@ -400,6 +417,24 @@ class Archives(InARoot):
         with open(self.root.path("/etc/sluice/sluice.yaml")) as f:
             self.assertEqual("interval: 7s\n", f.read())
         self.assertEqual([], [path for path in tree if "/usr/bin/.sluice" in path or path in ("/usr", "/usr/bin", "/etc")])
+
+    def test_what_install_sh_wrote_is_not_removed(self):
+        """Whatever the folder; nor is what is there of neither. Nothing is stopped."""
+        self.root.write("/root/install.sh", open(made.INSTALL).read(), 0o755)
+        for prefix in ("/usr", "/opt/sluice"):
+            script = ["env", "SLUICE_INSTALL_WATCH=1", "sh", "/root/install.sh"]
+            done = self.root.run(*script, "--method", "file", "--prefix", prefix, "--from", "/mnt", "--key",
+                                 self.mirror.key.text)
+            self.assertEqual(0, done.returncode, done.stdout)
+            out = self.play_in_root("main", sluice_state="absent", sluice_purge=True, expected=2)
+            self.assertIn("nothing was stopped nor removed. It came by install.sh; run there", out)
+            self.assertIn("sh install.sh --uninstall --purge", out)
+            self.assertTrue(self.root.fake("active") and self.root.fake("enabled"))
+            done = self.root.run(*script, "--uninstall", "--purge")
+            self.assertEqual(0, done.returncode, done.stdout)
+            self.play_in_root("main", sluice_state="absent", sluice_purge=True)
+        self.root.write("/usr/bin/sluice", "#!/bin/sh\n", 0o755)
+        self.assertIn("cmake --build BUILD --target uninstall", self.play_in_root("main", sluice_state="absent", expected=2))
 
 
 class Topics(Played):
