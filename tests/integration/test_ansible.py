@@ -52,10 +52,19 @@ class Sources(unittest.TestCase):
         self.assertRegex(done.stdout, r"Passed: 0 failure\(s\), 0 warning\(s\) in [1-9]\d* files")
 
     def test_playbooks(self):
-        self.assertEqual(["remove.yml", "roll_out.yml", "site.yml"], PLAYBOOKS)
+        self.assertEqual(["hosts.yml", "remove.yml", "roll_out.yml", "site.yml"], PLAYBOOKS)
         for name in PLAYBOOKS:
             done = ansible("ansible-playbook", "--syntax-check", "-i", NOWHERE, f"playbooks/{name}")
             self.assertEqual(0, done.returncode, done.stdout)
+
+    def test_no_host_matches(self):
+        """A failure, with what to do, rather than a play that is skipped."""
+        for name in PLAYBOOKS:
+            for said in ([], ["-e", "sluice_hosts=elsewhere"]):
+                done = ansible("ansible-playbook", "-i", NOWHERE, *said, f"playbooks/{name}")
+                self.assertEqual(2, done.returncode, done.stdout)
+                self.assertIn(f"no host of the inventory matches {'elsewhere' if said else 'sluice'}: put hosts into the",
+                              done.stdout)
 
     def test_it_installs_as_its_readme_says(self):
         """Nothing of it needs what is beside it in the source tree, nor another collection."""
@@ -143,6 +152,10 @@ class Chosen(Played):
         self.assertEqual(expected, done.returncode, done.stdout)
         self.assertIn("changed=0 ", done.stdout)
         return done.stdout
+
+    def test_no_source(self):
+        out = self.choose()
+        self.assertIn("nothing says where sluice comes from: set sluice_source to mirror, with sluice_mirror", out)
 
     def test_a_user_that_there_is_not(self):
         for name in ("sluice_readers", "sluice_admins"):
@@ -435,6 +448,20 @@ class Archives(InARoot):
             self.play_in_root("main", sluice_state="absent", sluice_purge=True)
         self.root.write("/usr/bin/sluice", "#!/bin/sh\n", 0o755)
         self.assertIn("cmake --build BUILD --target uninstall", self.play_in_root("main", sluice_state="absent", expected=2))
+
+
+class Readme(InARoot):
+    def test_its_command_as_written(self):
+        """README.md's, on a host that has nothing, as far as that can be without a kernel: as a dry run."""
+        with open(os.path.join(harness.ROOT, "README.md")) as f:
+            command = re.search(r"(?m)^    (ansible-playbook (?:.*\\\n)*.*)$", f.read())[1]
+        shutil.copy(self.mirror.key.public, f"{self.mirror.path}/release.pub")
+        self.put("mirror/hosts", "localhost ansible_connection=local ansible_become=false "
+                                 "ansible_python_interpreter=/usr/bin/python3\n")
+        done = self.in_root("sh", "-c", "cd /mnt && " + command.replace("=MIRROR", "=/mnt") + " --check")
+        self.assertEqual(0, done.returncode, done.stdout)
+        self.assertIn("It is the release that was asked for", done.stdout)
+        self.assertRegex(done.stdout, r"changed=[1-9]\d* +unreachable=0 +failed=0")
 
 
 class Topics(Played):

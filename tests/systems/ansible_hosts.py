@@ -270,7 +270,9 @@ class Hosts:
         self.all["sluice_config"].update(variables)
 
     def play(self, book, *options, works=True, only=None, serial=None, **variables):
-        """{host: {ok, changed, failed…}} and the output. The variables are all hosts', `only` has some of one host."""
+        """{host: {ok, changed, failed…}} and the output. The variables are all hosts', `only` has some of one host. What
+        playbooks/hosts.yml asks of localhost is not counted.
+        """
         for folder, of in (("group_vars", {"all": {**self.all, **variables}}),
                            ("host_vars", {name: {**own, **(only or {}).get(name, {})} for name, own in self.own.items()})):
             os.makedirs(os.path.join(self.up, folder), exist_ok=True)
@@ -294,7 +296,7 @@ class Hosts:
             raise AssertionError(f"{book}: exit status {status}\n{out}")
         assert SECRET not in out, out
         recap = {m[1]: {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", m[2])}
-                 for m in re.finditer(r"(?m)^(\S+)\s+: (ok=.*)$", out)}
+                 for m in re.finditer(r"(?m)^(\S+)\s+: (ok=.*)$", out) if m[1] != "localhost"}
         return recap, out
 
 
