@@ -154,6 +154,12 @@ class Chosen(Played):
         out = self.choose()
         self.assertIn("nothing says where sluice comes from: set sluice_source to mirror, with sluice_mirror", out)
 
+    def test_what_another_has_installed(self):
+        by_script = {"kind": "other", "version": "", "program": "1.2.3"}
+        out = self.choose(sluice_source="file", sluice_file="/x.deb", sluice_before=by_script)
+        self.assertIn("neither from a package nor from this role's archive: set sluice_source to installed", out)
+        self.choose(0, sluice_source="installed", sluice_before=by_script)
+
     def test_a_user_that_there_is_not(self):
         for name in ("sluice_readers", "sluice_admins"):
             self.assertIn("users that this host does not have: no-such-user.",
@@ -269,12 +275,13 @@ class Files(Played):
         os.chmod(folder, 0o711)
         done = self.play(
             [{"ansible.builtin.include_role": {"name": "sluice.agent.sluice", "tasks_from": "files"}}], "--diff", "-vvv",
-            sluice_files=[{"path": f"{folder}/key.pem", "content": "a secret of 2 words", "group": "root"}],
+            sluice_files=[{"path": f"{folder}/key.pem", "content": "a secret of 2 words", "owner": "root",
+                           "group": "root"}],
             __sluice_restart_wanted=False)
         self.assertEqual(0, done.returncode, done.stdout)
         with open(f"{folder}/key.pem") as f:
             self.assertEqual("a secret of 2 words", f.read())
-        self.assertEqual(0o640, os.stat(f"{folder}/key.pem").st_mode & 0o7777)
+        self.assertEqual(0o400, os.stat(f"{folder}/key.pem").st_mode & 0o7777)
         self.assertEqual((0, 0o711), (os.stat(folder).st_gid, os.stat(folder).st_mode & 0o7777))
         self.assertNotIn("a secret of 2 words", done.stdout)
 

@@ -341,7 +341,7 @@ def install(hosts, releases):
             "stat -c '%a %U %G' /etc/sluice/tls /etc/sluice/tls/key.pem /etc/sluice/sluice.yaml; id -nG admin; "
             "cat /proc/sys/kernel/task_delayacct 2>/dev/null || echo 1; systemctl is-enabled sluice-agent").items():
         lines = text.splitlines()
-        expect(f"{name}: modes", ["750 root sluice", "640 root sluice", "644 root root"], lines[:3])
+        expect(f"{name}: modes", ["750 root sluice", "400 sluice sluice", "644 root root"], lines[:3])
         assert "sluice" in lines[3].split(), lines
         expect(f"{name}: delayacct, enabled", ["1", "enabled"], lines[4:])
     expect("topics of the role", {3}, set(hosts.servers.topics().values()))
