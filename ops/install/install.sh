@@ -526,8 +526,9 @@ lay_out() {
 		rm -r "$tree/usr/lib/$kind"
 	done
 	find "$tree/usr" -depth -type d -exec rmdir {} + 2>/dev/null || true
+	mv "$tree/usr" "$tree/moved"	# the prefix may be below /usr
 	mkdir -p "$tree${prefix%/*}"
-	mv "$tree/usr" "$tree$prefix.moved" && mv "$tree$prefix.moved" "$tree$prefix"
+	mv "$tree/moved" "$tree$prefix"
 }
 
 # made_dirs PATH: makes the folders above it, and notes those that were not there.

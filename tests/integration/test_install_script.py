@@ -166,6 +166,10 @@ class Files(Case):
         self.refused("installed below /opt/sluice/1", "--prefix", "/usr/local")
         self.uninstall("--purge")
         self.nothing_is_left()
+        self.installed("--prefix", "/usr/local")
+        self.assertEqual("1.10.0", self.version("/usr/local/bin/sluice"))
+        self.uninstall("--purge")
+        self.nothing_is_left()
 
     def test_failures_leave_what_was(self):
         # The last folder that is made cannot be; nothing is installed.
