@@ -28,6 +28,7 @@ export LC_ALL PATH
 STATE=/var/lib/sluice-install	# root's alone, unlike /var/lib/sluice: manifest, state, the package that is installed
 KEY_PATH=/etc/sluice/release.pub
 UNIT=sluice-agent.service
+PACKAGE=sluice-agent	# sluice is another program in Debian
 WATCHED=${SLUICE_INSTALL_WATCH:-5}	# seconds that a started agent has to stay up
 SUMS_MAX=1048576
 
@@ -143,17 +144,17 @@ look() {
 	case $family in
 	deb)
 		if have dpkg-query; then
-			found=$(dpkg-query -W -f='${db:Status-Status} ${Version}' sluice 2>/dev/null) || found=''
+			found=$(dpkg-query -W -f='${db:Status-Status} ${Version}' $PACKAGE 2>/dev/null) || found=''
 			case $found in
 			'' | not-installed*) ;;
 			config-files*) package_state=removed ;;
 			installed*) installed=package current=${found#* } ;;
-			*) die "dpkg has the package sluice half done (${found%% *}); first run: dpkg --configure -a" ;;
+			*) die "dpkg has the package $PACKAGE half done (${found%% *}); first run: dpkg --configure -a" ;;
 			esac
 		fi
 		;;
 	rpm)
-		if have rpm; then current=$(rpm -q --qf '%{VERSION}' sluice 2>/dev/null) && installed=package || current=''; fi
+		if have rpm; then current=$(rpm -q --qf '%{VERSION}' $PACKAGE 2>/dev/null) && installed=package || current=''; fi
 		;;
 	esac
 	current=${current%%-*}
@@ -365,8 +366,8 @@ try_binary() {
 
 package_name() {
 	case $family in
-	deb) echo "sluice_${1}_$deb_arch.deb" ;;
-	rpm) echo "sluice-$1-1.$arch.rpm" ;;
+	deb) echo "${PACKAGE}_${1}_$deb_arch.deb" ;;
+	rpm) echo "$PACKAGE-$1-1.$arch.rpm" ;;
 	esac
 }
 
@@ -406,11 +407,11 @@ release_services() {
 
 remove_package() {
 	case $manager in
-	apt-get) DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$1" sluice ;;
-	dpkg) dpkg "--$1" sluice ;;
-	dnf) dnf -y --disablerepo='*' --setopt=clean_requirements_on_remove=False remove sluice ;;
-	zypper) zypper --non-interactive --no-refresh remove sluice ;;
-	rpm) rpm -e sluice ;;
+	apt-get) DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$1" $PACKAGE ;;
+	dpkg) dpkg "--$1" $PACKAGE ;;
+	dnf) dnf -y --disablerepo='*' --setopt=clean_requirements_on_remove=False remove $PACKAGE ;;
+	zypper) zypper --non-interactive --no-refresh remove $PACKAGE ;;
+	rpm) rpm -e $PACKAGE ;;
 	*) false ;;
 	esac </dev/null >"$STAGE/manager.log" 2>&1
 }
@@ -440,16 +441,16 @@ undo_package() {
 	if [ $installed = none ]; then
 		# The manager may have refused it: then none has anything to remove.
 		case $family in
-		deb) dpkg-query -W sluice ;;
-		rpm) rpm -q sluice ;;
+		deb) dpkg-query -W $PACKAGE ;;
+		rpm) rpm -q $PACKAGE ;;
 		esac >/dev/null 2>&1 || return 0
 		# What an earlier removal kept stays, and a configuration that the manager now takes for the package's.
 		verb=remove
 		if [ $package_state = none ] && ! had /etc/sluice/sluice.yaml; then verb=purge; fi
 		# Its postrm deletes both folders and the account, whosever they are: without it, the files of the package alone.
-		if [ $verb = purge ] && [ "$HAD" != ' ' ] && postrm=$(dpkg-query --control-path sluice postrm 2>/dev/null); then
+		if [ $verb = purge ] && [ "$HAD" != ' ' ] && postrm=$(dpkg-query --control-path $PACKAGE postrm 2>/dev/null); then
 			rm -f "$postrm"
-			! have deb-systemd-helper || DPKG_MAINTSCRIPT_PACKAGE=sluice deb-systemd-helper purge $UNIT >/dev/null 2>&1 || true
+			! have deb-systemd-helper || DPKG_MAINTSCRIPT_PACKAGE=$PACKAGE deb-systemd-helper purge $UNIT >/dev/null 2>&1 || true
 		fi
 		undone=0
 		remove_package $verb || undone=1
@@ -900,7 +901,7 @@ do_uninstall() {
 	none | other)
 		say "no sluice that a package or this script installed is here"
 		if [ $purge = yes ] && [ $dry = no ]; then
-			if [ $package_state = removed ]; then remove_package purge || warn "$manager could not purge sluice"; fi
+			if [ $package_state = removed ]; then remove_package purge || warn "$manager could not purge $PACKAGE"; fi
 			purge_rest
 		fi
 		return

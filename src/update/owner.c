@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#define PACKAGE "sluice"
+#define PACKAGE "sluice-agent"
 
 enum {
 	LIST_BYTES_MAX = 4 << 20,
@@ -41,7 +41,7 @@ has_line(const char *list, const char *path)
 	return false;
 }
 
-/* Reads "sluice.list", or "sluice:amd64.list" where a package may be there of several architectures. */
+/* Reads "sluice-agent.list", or "sluice-agent:amd64.list" where a package may be there of several architectures. */
 static int
 ask_dpkg(const char *path, const char *info)
 {

@@ -137,7 +137,7 @@ class Mirror:
             self.rpm(tree, version, to)
         shutil.rmtree(f"{tree}/usr/share/man")  # this machine's man-db would read all manuals at each installation
         os.mkdir(f"{tree}/DEBIAN")
-        write(f"{tree}/DEBIAN/control", f"Package: sluice\nVersion: {version}\nArchitecture: {DEB_ARCH}\n"
+        write(f"{tree}/DEBIAN/control", f"Package: sluice-agent\nConflicts: sluice\nVersion: {version}\nArchitecture: {DEB_ARCH}\n"
               "Maintainer: Test <test@sluice.example>\nDescription: of a test\n")
         write(f"{tree}/DEBIAN/conffiles", "/etc/sluice/sluice.yaml\n")
         write(f"{tree}/DEBIAN/postinst", '#!/bin/sh\nset -e\nsystemd-sysusers sluice.conf\n'
@@ -146,7 +146,7 @@ class Mirror:
         write(f"{tree}/DEBIAN/prerm", '#!/bin/sh\nset -e\n[ "$1" != remove ] || /usr/bin/sluice agent --uninstall\n', 0o755)
         write(f"{tree}/DEBIAN/postrm", '#!/bin/sh\nset -e\n[ "$1" != purge ] || { deb-systemd-helper purge sluice-agent.service; rm -rf /etc/sluice /var/lib/sluice; '
               'userdel sluice; groupdel sluice-admin; }\n', 0o755)
-        need("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, f"{to}/sluice_{version}_{DEB_ARCH}.deb")
+        need("dpkg-deb", "--root-owner-group", "-Zgzip", "--build", tree, f"{to}/sluice-agent_{version}_{DEB_ARCH}.deb")
         shutil.rmtree(tree)
         self.sign(version)
         latest = os.path.join(self.path, "latest")
@@ -156,7 +156,7 @@ class Mirror:
         return to
 
     def rpm(self, tree, version, to):
-        self.rpmbuild(f"Name: sluice\nVersion: {version}\n", "cp -a " + tree + "/. %{buildroot}/\n%files\n/usr/bin/sluice\n"
+        self.rpmbuild(f"Name: sluice-agent\nVersion: {version}\n", "cp -a " + tree + "/. %{buildroot}/\n%files\n/usr/bin/sluice\n"
                       "/usr/lib/systemd\n/usr/lib/sysusers.d\n/usr/share/sluice\n/usr/share/man\n"
                       "%config(noreplace) /etc/sluice/sluice.yaml\n%dir /etc/sluice/rules.d\n%post\nsystemd-sysusers sluice.conf\n", to)
 

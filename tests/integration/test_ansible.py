@@ -348,7 +348,7 @@ class Signed(Played):
         self.folder = os.path.join(self.room, "release")
         os.mkdir(self.folder)
         self.key = self.new_key("release")
-        self.name = "sluice_1.2.3_amd64.deb"
+        self.name = "sluice-agent_1.2.3_amd64.deb"
         with open(os.path.join(self.folder, self.name), "wb") as f:
             f.write(b"a package")
         self.sum = hashlib.sha256(b"a package").hexdigest()
@@ -474,7 +474,7 @@ class Signed(Played):
 
     def test_no_file_for_this_host(self):
         self.as_mirror()
-        self.assertIn("lists no sluice-1.2.3-1.x86_64.rpm", self.chosen(expected=2, sluice_mirror_format="rpm"))
+        self.assertIn("lists no sluice-agent-1.2.3-1.x86_64.rpm", self.chosen(expected=2, sluice_mirror_format="rpm"))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ v=$(sed -n 's/^project(sluice VERSION \\([0-9.]*\\) .*/\\1/p' CMakeLists.txt)
 cd build/packages
 for arch; do
 	case $arch in x86_64) deb=amd64 ;; *) deb=arm64 ;; esac
-	for f in sluice_${v}_$deb.deb sluice-$v-1.$arch.rpm sluice-$v-oci-$arch.tar; do echo "$f $SOURCE_DATE_EPOCH" >$f; done
+	for f in sluice-agent_${v}_$deb.deb sluice-agent-$v-1.$arch.rpm sluice-$v-oci-$arch.tar; do echo "$f $SOURCE_DATE_EPOCH" >$f; done
 	mkdir -p t/usr/bin t/etc/sluice t/usr/lib/sysusers.d
 	echo 'u sluice - "sluice agent" /var/lib/sluice' >t/usr/lib/sysusers.d/sluice.conf
 	cp ../../program t/usr/bin/sluice
@@ -104,9 +104,9 @@ class Release(unittest.TestCase):
         self.assertEqual(
             {"SHA256SUMS", "SHA256SUMS.minisig", "install.sh", "sluice-1.2.3-notes.md", "sluice-1.2.3-source.tar.gz",
              "sluice-1.2.3-third-party.tar", "sluice_analytics-1.2.3-py3-none-any.whl", "sluice_analytics-1.2.3.tar.gz",
-             "sluice_1.2.3_amd64.deb", "sluice_1.2.3_arm64.deb"}
+             "sluice-agent_1.2.3_amd64.deb", "sluice-agent_1.2.3_arm64.deb"}
             | {name.replace("ARCH", arch) for arch in ("x86_64", "aarch64") for name in (
-                "sluice-1.2.3-1.ARCH.rpm", "sluice-1.2.3-linux-ARCH", "sluice-1.2.3-linux-ARCH.tar.gz",
+                "sluice-agent-1.2.3-1.ARCH.rpm", "sluice-1.2.3-linux-ARCH", "sluice-1.2.3-linux-ARCH.tar.gz",
                 "sluice-1.2.3-linux-ARCH.spdx.json", "sluice-1.2.3-oci-ARCH.tar")}, set(there))
         self.assertEqual("1.2.3", os.readlink(os.path.join(self.out, "latest")))
         with open(there["SHA256SUMS"]) as f:
@@ -175,17 +175,17 @@ class Release(unittest.TestCase):
             self.assertIn("Something that users notice.", f.read())
 
     def test_two_builds_that_differ(self):
-        self.put("bad", "sluice_1.2.3_amd64.deb sluice-1.2.3-linux-aarch64 -sluice_analytics-1.2.3.tar.gz\n")
+        self.put("bad", "sluice-agent_1.2.3_amd64.deb sluice-1.2.3-linux-aarch64 -sluice_analytics-1.2.3.tar.gz\n")
         self.commit()
         said = self.refused("not the same in both builds:")
         named = said.split("both builds:")[1].split("dev/release:")[0].split()
-        self.assertEqual(["packages/sluice-1.2.3-linux-aarch64", "packages/sluice_1.2.3_amd64.deb",
+        self.assertEqual(["packages/sluice-1.2.3-linux-aarch64", "packages/sluice-agent_1.2.3_amd64.deb",
                           "packages/sluice_analytics-1.2.3.tar.gz"], named)
 
     def test_something_is_not_made(self):
         self.put("dev/packages", PACKAGES + "rm *.rpm\n", 0o755)
         self.commit()
-        self.refused("dev/packages did not make sluice-1.2.3-1.x86_64.rpm")
+        self.refused("dev/packages did not make sluice-agent-1.2.3-1.x86_64.rpm")
         self.put("dev/packages", "#!/bin/sh\necho no compiler\nexit 1\n", 0o755)
         self.commit()
         self.assertIn("no compiler", self.refused("the build failed"))

@@ -277,7 +277,7 @@ class Signatures(Case):
                 back = self.change(name, at)
                 self.refused(expected)
                 back()
-        for name in (f"sluice_1.10.0_{made.DEB_ARCH}.deb", f"sluice-1.10.0-linux-{made.ARCH}"):
+        for name in (f"sluice-agent_1.10.0_{made.DEB_ARCH}.deb", f"sluice-1.10.0-linux-{made.ARCH}"):
             with self.subTest(name=name):
                 back = self.change(name, 100)
                 Case.refused(self, "is not what was signed", "--method", "package")
@@ -426,7 +426,7 @@ class Packages(Case):
         said = self.installed("--version", "1.9.0")
         self.assertIn("by the method package", said)
         self.assertIn("enable --now sluice-agent.service", self.root.asked())
-        self.assertEqual("installed 1.9.0", self.root.run("dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", "sluice").stdout)
+        self.assertEqual("installed 1.9.0", self.root.run("dpkg-query", "-W", "-f=${db:Status-Status} ${Version}", "sluice-agent").stdout)
         there = self.root.tree()
         self.assertIn("nothing to do", self.installed("--version", "1.9.0", key=None, source=None))
         self.assertEqual(there, self.root.tree())
@@ -458,7 +458,7 @@ class Packages(Case):
     def test_an_agent_that_does_not_start(self):
         self.root.fake("broken", "1.10.0\n")
         self.refused("did not start")
-        self.assertIn("no packages found", self.root.run("dpkg-query", "-W", "sluice").stdout)
+        self.assertIn("no packages found", self.root.run("dpkg-query", "-W", "sluice-agent").stdout)
         self.installed("--version", "1.9.0")
         there = self.root.tree()
         done = self.install()
@@ -469,7 +469,7 @@ class Packages(Case):
 
     def test_an_undone_installation_keeps_what_was_there(self):
         undone_installations(self)
-        self.assertIn("no packages found", self.root.run("dpkg-query", "-W", "sluice").stdout)
+        self.assertIn("no packages found", self.root.run("dpkg-query", "-W", "sluice-agent").stdout)
         # A configuration that the manager now takes for the package's.
         self.root.write("/etc/sluice/sluice.yaml", "lake: /mine\n")
         done = self.install()
@@ -489,7 +489,7 @@ class Packages(Case):
     def broken_package(self):
         shutil.rmtree(self.mirror.at("1.11.0"), ignore_errors=True)
         self.mirror.release("1.11.0")
-        path = self.mirror.at("1.11.0", f"sluice_1.11.0_{made.DEB_ARCH}.deb")
+        path = self.mirror.at("1.11.0", f"sluice-agent_1.11.0_{made.DEB_ARCH}.deb")
         with open(path, "wb") as f:
             f.write(b"!<arch>\nno package")
         self.mirror.sign("1.11.0")
@@ -518,7 +518,7 @@ class Rpms(Case):
 
     def test_life(self):
         self.assertIn(f"packages by {self.by}", self.installed("--version", "1.9.0"))
-        self.assertEqual("sluice-1.9.0-1." + made.ARCH, self.root.run("rpm", "-q", "sluice").stdout.strip())
+        self.assertEqual("sluice-agent-1.9.0-1." + made.ARCH, self.root.run("rpm", "-q", "sluice-agent").stdout.strip())
         self.assertIn("nothing to do", self.installed("--version", "1.9.0"))
         self.installed()
         self.refused("refused without --allow-downgrade", "--version", "1.9.0")
@@ -529,7 +529,7 @@ class Rpms(Case):
         self.assertEqual((1, "1.9.0"), (done.returncode, self.version()), done.stdout)
         self.uninstall("--purge")
         self.nothing_is_left()
-        self.assertNotEqual(0, self.root.run("rpm", "-q", "sluice").returncode)
+        self.assertNotEqual(0, self.root.run("rpm", "-q", "sluice-agent").returncode)
 
     def test_an_undone_installation_keeps_what_was_there(self):
         undone_installations(self)
@@ -550,7 +550,7 @@ class RpmsByDnf(Rpms):
     def test_what_the_manager_refuses(self):
         """Nothing of it is there then, that could be removed again."""
         self.root.run("rpm", "-e", "--nodeps", "--justdb", "system-release")
-        self.assertIn("everything is as it was before", self.refused(f"{self.by} could not install sluice-1.10.0-1"))
+        self.assertIn("everything is as it was before", self.refused(f"{self.by} could not install sluice-agent-1.10.0-1"))
 
 
 class RpmsByZypper(RpmsByDnf):

@@ -113,7 +113,7 @@ class Made(unittest.TestCase):
         return self.files[name.format(v=self.version, arch=ARCH, deb=DEB_ARCH)]
 
     def test_all_are_there(self):
-        wanted = {"sluice_{v}_{deb}.deb", "sluice-{v}-1.{arch}.rpm", "sluice-{v}-linux-{arch}.tar.gz",
+        wanted = {"sluice-agent_{v}_{deb}.deb", "sluice-agent-{v}-1.{arch}.rpm", "sluice-{v}-linux-{arch}.tar.gz",
                   "sluice-{v}-linux-{arch}", "sluice-{v}-oci-{arch}.tar", "sluice_analytics-{v}-py3-none-any.whl",
                   "sluice_analytics-{v}.tar.gz"}
         self.assertEqual({n.format(v=self.version, arch=ARCH, deb=DEB_ARCH) for n in wanted}, set(self.files))
@@ -126,7 +126,7 @@ class Made(unittest.TestCase):
                 self.assertTrue(f.read() == g.read(), name)
 
     def test_lintian(self):
-        said = run("lintian", "--allow-root", "--no-cfg", "--display-info", self.named("sluice_{v}_{deb}.deb"),
+        said = run("lintian", "--allow-root", "--no-cfg", "--display-info", self.named("sluice-agent_{v}_{deb}.deb"),
                    check=False).stdout
         lines = [line for line in said.splitlines() if not line.startswith("N: ")]
         if not IS_STATIC:
@@ -136,15 +136,20 @@ class Made(unittest.TestCase):
 
     def test_rpmlint(self):
         done = run("rpmlint", "-c", os.path.join(harness.ROOT, "ops", "package", "rpm", "rpmlint.toml"),
-                   self.named("sluice-{v}-1.{arch}.rpm"), check=False)
+                   self.named("sluice-agent-{v}-1.{arch}.rpm"), check=False)
         self.assertRegex(done.stdout, r"1 packages and 0 specfiles checked; 0 errors, 0 warnings")
+
+    def test_debian_has_another_sluice(self):
+        """Whose version is higher: it would be the upgrade of a package of its name. It has /usr/bin/sluice, too."""
+        self.assertEqual("Package: sluice-agent\nConflicts: sluice\n",
+                         run("dpkg-deb", "-f", self.named("sluice-agent_{v}_{deb}.deb"), "Package", "Conflicts").stdout)
 
     def test_every_package_has_the_same_files(self):
         with tarfile.open(self.named("sluice-{v}-linux-{arch}.tar.gz")) as tar:
             plain = {m.name.lstrip(".") for m in tar.getmembers() if m.isfile()}
         deb = {line.split()[-1].lstrip(".") for line in
-               run("dpkg-deb", "-c", self.named("sluice_{v}_{deb}.deb")).stdout.splitlines() if line[0] == "-"}
-        rpm = {p for p in run("rpm", "-qpl", self.named("sluice-{v}-1.{arch}.rpm")).stdout.split() if p in plain}
+               run("dpkg-deb", "-c", self.named("sluice-agent_{v}_{deb}.deb")).stdout.splitlines() if line[0] == "-"}
+        rpm = {p for p in run("rpm", "-qpl", self.named("sluice-agent-{v}-1.{arch}.rpm")).stdout.split() if p in plain}
         self.assertEqual(plain, rpm)
         theirs = {p for p in plain | deb if "/share/doc/" in p or "/zsh/" in p or "/lintian/" in p}
         self.assertEqual(plain - theirs, deb - theirs)
@@ -193,7 +198,7 @@ class Made(unittest.TestCase):
                                      {"SPDXRef-DOCUMENT", *packages})
 
     def test_the_rpm_names_the_licence_of_all_that_is_linked(self):
-        tag = run("rpm", "-qp", "--queryformat", "%{LICENSE}", self.named("sluice-{v}-1.{arch}.rpm")).stdout
+        tag = run("rpm", "-qp", "--queryformat", "%{LICENSE}", self.named("sluice-agent-{v}-1.{arch}.rpm")).stdout
         self.assertEqual(run(SBOM, "--licence").stdout.strip(), tag)
         for part in ("Apache-2.0", "(BSD-2-Clause OR GPL-2.0-only)", "curl", "LGPL-2.1-or-later"):
             self.assertIn(part, tag.split(" AND "))
@@ -420,10 +425,10 @@ class Deb(InRoot, unittest.TestCase):
     upgrade = install
 
     def remove(self, check=True):
-        return self.dpkg("--remove", "sluice", check=check)
+        return self.dpkg("--remove", "sluice-agent", check=check)
 
     def purge(self):
-        self.dpkg("--purge", "sluice")
+        self.dpkg("--purge", "sluice-agent")
 
     def check_first_start(self):
         self.assertTrue(os.path.islink(self.at("etc/systemd/system/multi-user.target.wants/sluice-agent.service")))
@@ -464,7 +469,7 @@ class Rpm(InRoot, unittest.TestCase):
         self.note()
 
     def remove(self, check=True):
-        return self.rpm("--erase", "sluice", check=check)
+        return self.rpm("--erase", "sluice-agent", check=check)
 
     def purge(self):
         """As README.md says."""

@@ -311,10 +311,10 @@ class Refused(UpdateTest):
         self.mirror.release(self.newer, self.new)
         info = os.path.join(self.room, "info")
         os.mkdir(info)
-        write(os.path.join(info, "sluice.list"), f"/.\n{self.program}\n".encode())
+        write(os.path.join(info, "sluice-agent.list"), f"/.\n{self.program}\n".encode())
         os.makedirs("/var/lib/dpkg/info", exist_ok=True)
         done = self.update(prefix=["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /var/lib/dpkg/info && exec "$@"', info])
-        self.assert_refused(done, "update it by `apt-get install --only-upgrade sluice`")
+        self.assert_refused(done, "update it by `apt-get install --only-upgrade sluice-agent`")
 
     def test_only_root_and_any_user_may_check(self):
         self.mirror.release(self.newer, self.new)

@@ -42,7 +42,7 @@ PATIENCE = 1200
 HAS = r"""
 status=$(sluice ctl status --json 2>/dev/null) || status=null
 [ -n "$status" ] || status=null
-package=$(dpkg-query -Wf '${db:Status-Status} ${Version}' sluice 2>/dev/null) || package=none
+package=$(dpkg-query -Wf '${db:Status-Status} ${Version}' sluice-agent 2>/dev/null) || package=none
 etc=$(cd /etc/sluice 2>/dev/null && find . -type f -exec sha256sum {} + | sort -k 2 | sha256sum)
 pid=$(systemctl show -p MainPID --value sluice-agent)
 printf '{"status":%s,"package":"%s","etc":"%s","pid":%s}\n' "$status" "$package" "$etc" "$pid"
@@ -95,7 +95,7 @@ class Releases:
 
     def __init__(self, room):
         self.room = room
-        found = sorted(glob.glob(os.path.join(PACKAGES, "sluice_*_amd64.deb")))
+        found = sorted(glob.glob(os.path.join(PACKAGES, "sluice-agent_*_amd64.deb")))
         if len(found) != 1:
             sys.exit(f"{PACKAGES} has {len(found)} packages for amd64, not 1: run ./dev/packages x86_64")
         self.first = os.path.basename(found[0]).split("_")[1]
@@ -147,7 +147,7 @@ class Releases:
                 kept = [line for line in f if not line.endswith("  usr/bin/sluice\n")]
             with open(sums, "w") as f:
                 f.writelines([*kept, f"{hashlib.md5(text, usedforsecurity=False).hexdigest()}  usr/bin/sluice\n"])
-        out = os.path.join(self.room, f"sluice_{version}_amd64.deb")
+        out = os.path.join(self.room, f"sluice-agent_{version}_amd64.deb")
         # xz: dpkg of Debian 11 does not read zstd; the least of it, since the guests are slow to unpack.
         run("dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "-b", tree, out)
         shutil.rmtree(tree)
@@ -435,7 +435,7 @@ def good_release(hosts, releases):
 def remove(hosts, _):
     hosts.play("remove.yml")
     for name, left in hosts.left().items():
-        of_dpkg = ("/var/lib/dpkg/info/sluice.", "/var/lib/systemd/deb-systemd-helper")
+        of_dpkg = ("/var/lib/dpkg/info/sluice-agent.", "/var/lib/systemd/deb-systemd-helper")
         left = {path for path in left if not path.startswith(of_dpkg)}
         expect(f"{name}: what purge is for",
                {"/etc/sluice", "/var/lib/sluice", "passwd sluice", "group sluice", "group sluice-admin"}, left)

@@ -47,7 +47,7 @@ def run(*command, **kw):
 
 def program_and_unit(share, system):
     """Puts into the folder what is to be installed."""
-    packages = glob.glob(os.path.join(ROOT, "build", "packages", "sluice_*_amd64.deb"))
+    packages = glob.glob(os.path.join(ROOT, "build", "packages", "sluice-agent_*_amd64.deb"))
     if len(packages) > 1:
         raise SystemExit(f"build/packages has more than one package: {' '.join(packages)}")
     if packages:

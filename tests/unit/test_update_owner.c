@@ -57,21 +57,21 @@ a_host_without_package_managers_has_no_packages(void **state)
 static void
 dpkg_owns_what_its_list_has(void **state)
 {
-	static const char *const names[] = { "info/sluice.list", "info/sluice:amd64.list" };
+	static const char *const names[] = { "info/sluice-agent.list", "info/sluice-agent:amd64.list" };
 	char command[256] = "";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		tree_write(&tree, names[i], "/.\n/usr\n/usr/bin\n/usr/bin/sluice\n/usr/share/doc/sluice\n");
 		assert_int_equal(owner_find("/usr/bin/sluice", tree_path(&tree, "info"), NONE, command, sizeof(command)), 1);
-		assert_string_equal(command, "apt-get install --only-upgrade sluice");
+		assert_string_equal(command, "apt-get install --only-upgrade sluice-agent");
 		assert_int_equal(owner_find("/usr/local/bin/sluice", tree_path(&tree, "info"), NONE, command, sizeof(command)), 0);
 		assert_int_equal(owner_find("/usr/bin/sluic", tree_path(&tree, "info"), NONE, command, sizeof(command)), 0);
 		assert_int_equal(owner_find("/usr/bin/sluice2", tree_path(&tree, "info"), NONE, command, sizeof(command)), 0);
 		unlink(tree_path(&tree, names[i]));
 	}
 	/* From before /bin became a link. */
-	tree_write(&tree, "info/sluice.list", "/bin/sluice");
+	tree_write(&tree, "info/sluice-agent.list", "/bin/sluice");
 	assert_int_equal(owner_find("/usr/bin/sluice", tree_path(&tree, "info"), NONE, command, sizeof(command)), 1);
 }
 
@@ -82,8 +82,9 @@ other_packages_lists_are_not_read(void **state)
 
 	(void)state;
 	tree_write(&tree, "info/other.list", "/usr/bin/sluice\n");
-	tree_write(&tree, "info/sluicebox.list", "/usr/bin/sluice\n");
-	tree_write(&tree, "info/sluice.postinst", "/usr/bin/sluice\n");
+	tree_write(&tree, "info/sluice-agents.list", "/usr/bin/sluice\n");
+	tree_write(&tree, "info/sluice-agent.postinst", "/usr/bin/sluice\n");
+	tree_write(&tree, "info/sluice.list", "/usr/bin/sluice\n");	/* Debian has another program of that name */
 	assert_int_equal(owner_find("/usr/bin/sluice", tree_path(&tree, "info"), NONE, command, sizeof(command)), 0);
 }
 
@@ -93,7 +94,7 @@ a_list_that_cannot_be_read_is_an_error(void **state)
 	char command[256] = "";
 
 	(void)state;
-	tree_mkdir(&tree, "info/sluice.list");
+	tree_mkdir(&tree, "info/sluice-agent.list");
 	assert_true(owner_find("/usr/bin/sluice", tree_path(&tree, "info"), NONE, command, sizeof(command)) < 0);
 	assert_non_null(strstr(command, "cannot be read"));
 }
@@ -106,7 +107,7 @@ rpm_owns_what_it_says(void **state)
 
 	(void)state;
 	assert_int_equal(owner_find("/usr/bin/sluice", NONE, yes, command, sizeof(command)), 1);
-	assert_string_equal(command, "dnf upgrade sluice");
+	assert_string_equal(command, "dnf upgrade sluice-agent");
 	assert_int_equal(owner_find("/opt/sluice", NONE, yes, command, sizeof(command)), 0);
 	assert_int_equal(owner_find("/usr/bin/sluice", NONE, rpm("#!/bin/sh\necho not owned\nexit 1\n"), command,
 	    sizeof(command)), 0);
