@@ -89,8 +89,8 @@ write_text(pid_t pid, unsigned long long at, const char *text)
 static long long
 make(pid_t pid, const struct user_regs_struct *before, char *line)
 {
-	struct user_regs_struct regs = *before;
-	unsigned long long *arguments[ARGUMENTS] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9 };
+	struct user_regs_struct regs = *before;	/* the C libraries disagree on the type of its members */
+	__typeof__(regs.rdi) *arguments[ARGUMENTS] = { &regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9 };
 	unsigned long long at = before->rsp - RED_ZONE;
 	char *word = strtok(line, " \n");
 
