@@ -4,6 +4,7 @@
 BOOKS_ROUNDS: how many times each load does its work (default 40); EMULATED=1: the machine is emulated.
 """
 import copy
+import json
 import os
 import sys
 
@@ -49,8 +50,8 @@ class Books(AgentTest):
 
     def compare(self, topics, book):
         processes = books.processes_of(topics["sluice.program"], self.uid)
-        peak_is_known = any(p[-1]["usage"]["peak_rss_bytes"] is not None for p in processes.values())  # here at all
-        by_kernel, largest = books.against_taskstats(processes, book.tasks, self.uid, harness.IS_EMULATED, peak_is_known)
+        signals = {s["name"]: s["state"] for s in json.loads(harness.run_sluice(["doctor", "--json"], timeout=600).stdout)["signals"]}
+        by_kernel, largest = books.against_taskstats(processes, book.tasks, self.uid, harness.IS_EMULATED, signals["peak_rss"] != "missing")
         account = books.read_acct(self.acct, self.uid)
         print(f"{len(processes)} processes, taskstats version {book.version}, {sum(account.values())} in acct(2); "
               f"largest differences: {dict(largest)}")

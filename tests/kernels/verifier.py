@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the kernel's verifier counts of each BPF program, on each kernel of versions.tsv: verifier.tsv.
+"""What the kernel's verifier counts of each BPF program, on each kernel of versions.tsv for x86-64: verifier.tsv.
 
 tests/kernels/verifier.py --keep [VERSION…]   as root: counts in a guest of each (dev/kernels), and rewrites verifier.tsv
 
@@ -19,6 +19,7 @@ BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD") or os.path.join(ROOT, "bu
 TABLE = os.path.join(HERE, "verifier.tsv")
 VERSIONS = os.path.join(HERE, "versions.tsv")
 NOT_LOADED = "-"
+COUNTED_ON = "x86_64"
 CPUS = 2
 LIMIT = 1_000_000       # the kernel's BPF_COMPLEXITY_LIMIT_INSNS
 MOST = LIMIT // 3       # a program may have: what another compiler or kernel makes of it still fits
@@ -52,6 +53,11 @@ def read_table(path=TABLE):
         rows = [line.rstrip("\n").split("\t") for line in f if not line.startswith("#")]
     return {version: {row[0]: int(row[column]) for row in rows[1:] if row[column] != NOT_LOADED}
             for column, version in enumerate(rows[0]) if column > 0}
+
+
+def kept_of(machine, release):
+    """The column of a kernel; None: it has none. Another architecture's kernel has other hooks and other types."""
+    return read_table().get(series_of(release)) if machine == COUNTED_ON else None
 
 
 def write_table(table, path=TABLE):
