@@ -17,6 +17,7 @@ STRANGER, MEMBER = 54321, 54322  # uids of no account
 SECONDS = 5
 SHARE = 0.05  # of a CPU, with what the agent does for itself
 ANSWERS_S = 1
+UNTOLD_S = 5  # that a run waits for the kernel to free its last process, until its end is made up
 START_S = 0.05  # by which `sluice run` of any user delays a command
 
 # Eight threads that ask as fast as they can, for so many seconds: {port} or {socket}, and what they send.
@@ -67,22 +68,28 @@ class Hammered(AgentTest):
         self.addCleanup(process.wait, 60)
         return process
 
-    def under(self, a, process, meanwhile=()):
-        """The share of a CPU that the agent takes until the process ends; each of meanwhile is done again and again, in time."""
-        slowest, done = 0, 0
+    def under(self, a, process, meanwhile=(), late=lambda: 0):
+        """The share of a CPU that the agent takes until the process ends; each of meanwhile is done again and again, in time.
+
+        late: asked where some were slow: how many may be so.
+        """
+        took = []
         begin, before = time.monotonic(), cpu_s(a.pid)
         while process.poll() is None:
             for action in meanwhile:
                 at = time.monotonic()
                 action()
-                slowest = max(slowest, time.monotonic() - at)
-                done += 1
+                took.append(time.monotonic() - at)
             time.sleep(0.2)  # between two attempts of a user who is no attacker
         share = (cpu_s(a.pid) - before) / (time.monotonic() - begin)
         answered, unanswered = map(int, process.stdout.read().split())
-        print(f"{self.id()}: {share:.1%} of a CPU; {answered} answered, {unanswered} not; others: {done} answers, the slowest {slowest:.2f} s")
+        print(f"{self.id()}: {share:.1%} of a CPU; {answered} answered, {unanswered} not; "
+              f"others: {len(took)} answers, the slowest {max(took, default=0):.2f} s")
         self.assertEqual(0, process.returncode)
-        self.assertLess(slowest, ANSWERS_S * harness.PATIENCE)
+        slow = [s for s in took if s >= ANSWERS_S * harness.PATIENCE]
+        if slow:
+            self.assertLessEqual(len(slow), late())
+            self.assertLess(max(slow), UNTOLD_S + ANSWERS_S * harness.PATIENCE)
         return share, answered
 
     def limits(self, a):
@@ -312,12 +319,16 @@ class Run(Hammered):
         a = self.agent().start()
         ask = json.dumps({"command": "subscribe", "args": {"version": a.status()["version"], "pid": "4194303", "run": "r"}})
 
+        def made_up():  # of one run at most, since the kernel seldom leaves an end out
+            self.assertEqual(0, a.stop())
+            return min(1, harness.events_counted(harness.read_lake(a.lake), "end_synthesized"))
+
         def run():
             done = self.as_member(own, "run", "--quiet", "--lake", os.path.join(home, "lake"), "--control", a.run_socket, "--", "/bin/true",
                                   cwd=home, env=harness.plain_environment(HOME=home))
             self.assertEqual((0, ""), (done.returncode, done.stderr))
         share, _ = self.under(a, self.hammer(STRANGER, a.run_socket, ask.replace("\\", "\\\\") + r"\n"),
-                              [lambda: a.ctl("status", check=True), run])
+                              [lambda: a.ctl("status", check=True), run], made_up)
         self.assertLess(share, SHARE)
         self.assertEqual(0, a.stop())
 
