@@ -177,6 +177,12 @@ class DiskLog:
         with open(self._file, "rb") as f:
             self._before = f.read()
         device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        # Before there is a server: what it reads of a device that is not mounted is an error.
+        options = "fd=%d,rootmode=%o,user_id=0,group_id=0" % (device, stat.S_IFREG | 0o600)
+        if libc.mount(b"sluice-test", os.fsencode(self._file), b"fuse", 0, options.encode()) < 0:
+            code = ctypes.get_errno()
+            os.close(device)
+            raise OSError(code, "mount of FUSE: " + os.strerror(code))
         marks, self.marks = os.pipe()
         self._server = os.fork()
         if self._server == 0:
@@ -189,12 +195,6 @@ class DiskLog:
             finally:
                 os._exit(status)
         os.close(marks)
-        options = "fd=%d,rootmode=%o,user_id=0,group_id=0" % (device, stat.S_IFREG | 0o600)
-        if libc.mount(b"sluice-test", os.fsencode(self._file), b"fuse", 0, options.encode()) < 0:
-            code = ctypes.get_errno()
-            os.kill(self._server, signal.SIGKILL)
-            os.waitpid(self._server, 0)
-            raise OSError(code, "mount of FUSE: " + os.strerror(code))
         os.close(device)
         self._mounted = Mounted(self._file, self.path)
         self._mounted.__enter__()
