@@ -23,7 +23,7 @@
 #define SETTLE_US 5000
 #define SETTLE_US_LATER 200000			/* after half a second */
 #define SETTLE_SLOW_NS UINT64_C(500000000)
-#define SETTLE_PART 8				/* of the time, at most, is for the passes of one */
+#define SETTLE_PART 8				/* of a CPU's time, at most, is for the passes */
 #define SETTLE_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to free ended processes */
 
 /* Whose an event is, for a subscriber. */
@@ -307,7 +307,7 @@ subscriptions_known(struct agent *a, uint64_t signal, uint64_t since_ns)
 
 /*
  * Plans the next pass for those that wait for their ends: soon for one that has asked a moment ago, and so that passes
- * take a part of the time.
+ * take a part of a CPU's time.
  */
 static int
 settle_later(struct agent *a)
@@ -349,7 +349,7 @@ on_settle(evutil_socket_t fd, short what, void *arg)
 	struct agent *a = arg;
 	struct agent_settling at[SUBSCRIPTIONS_MAX];
 	struct subscription *s, *next;
-	uint64_t now = clock_ns(CLOCK_BOOTTIME);
+	uint64_t now = clock_ns(CLOCK_BOOTTIME), begin = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	bool is_whole;
 	size_t n = 0;
 
@@ -362,8 +362,8 @@ on_settle(evutil_socket_t fd, short what, void *arg)
 	if (n == 0)
 		return;		/* all have disconnected */
 	is_whole = a->scope->settle(a, at, n);
-	a->settle_from_ns = clock_ns(CLOCK_BOOTTIME);
-	a->settle_from_ns += (a->settle_from_ns - now) * SETTLE_PART;
+	/* By its CPU time: where others had the CPU meanwhile, the next pass would only be later for that. */
+	a->settle_from_ns = clock_ns(CLOCK_BOOTTIME) + (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) * SETTLE_PART;
 	n = 0;
 	DL_FOREACH_SAFE(a->subscriptions, s, next) {
 		if (!s->is_settling)
