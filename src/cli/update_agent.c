@@ -89,24 +89,6 @@ ask(const char *path, struct answer *ret)
 	return r;
 }
 
-/* Returns whether a process runs the program of this path, or one that was there before it. */
-static bool
-runs(pid_t pid, const char *target)
-{
-	char exe[64], path[PATH_MAX + sizeof(DELETED)];
-	size_t len = strlen(target);
-	struct stat program, running;
-	ssize_t n;
-
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
-	if (stat(target, &program) == 0 && stat(exe, &running) == 0 && program.st_ino == running.st_ino &&
-	    program.st_dev == running.st_dev)
-		return true;
-	n = readlink(exe, path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = '\0';
-	return strncmp(path, target, len) == 0 && strcmp(path + len, DELETED) == 0;
-}
-
 /* Reads the beginning of /proc/PID/NAME, and ends it in a NUL. Returns its length. */
 static size_t
 read_proc(pid_t pid, const char *name, char *buf, size_t size)
@@ -124,32 +106,82 @@ read_proc(pid_t pid, const char *name, char *buf, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* Returns whether a process is `sluice agent`. Its nursery and readers have the same arguments, but other names. */
+/*
+ * Returns 1 if a process runs the program of this path, or one that was there before it, and 0 if not, or if it has
+ * ended; or a negative errno: which program it runs cannot be read. Of another user's process that takes
+ * CAP_SYS_PTRACE.
+ */
+static int
+runs(pid_t pid, const char *target)
+{
+	char exe[64], path[PATH_MAX + sizeof(DELETED)];
+	size_t len = strlen(target);
+	struct stat program, running;
+	ssize_t n;
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", (int)pid);
+	if (stat(target, &program) == 0 && stat(exe, &running) == 0 && program.st_ino == running.st_ino &&
+	    program.st_dev == running.st_dev)
+		return 1;
+	n = readlink(exe, path, sizeof(path) - 1);
+	if (n < 0)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+	path[n] = '\0';
+	return strncmp(path, target, len) == 0 && strcmp(path + len, DELETED) == 0;
+}
+
+/* Returns what is behind the last slash of a path, in it. */
+static const char *
+file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+/*
+ * Returns whether a process is `sluice agent`, under the name of the program of that path, or under any if that is
+ * NULL. Its nursery and readers have the same arguments, but other names.
+ */
 static bool
-is_agent(pid_t pid)
+is_agent(pid_t pid, const char *target)
 {
 	char arguments[PATH_MAX + 16], name[32];
 	size_t len = read_proc(pid, "cmdline", arguments, sizeof(arguments)), first = strlen(arguments) + 1;
 
 	read_proc(pid, "comm", name, sizeof(name));
 	return first < len && strcmp(arguments + first, "agent") == 0 && strcmp(name, "sluice-nursery\n") != 0 &&
-	    strcmp(name, "sluice-reader\n") != 0;
+	    strcmp(name, "sluice-reader\n") != 0 &&
+	    (target == NULL || strcmp(file_name(arguments), file_name(target)) == 0);
 }
 
-/* Returns the pid of an agent that runs the program, whether it answers or not; 0: none does; or a negative errno. */
+/*
+ * Finds an agent that runs the program, whether it answers or not. Returns its pid; 0: none does; or a negative errno,
+ * with *ret_unknown the process of which cannot be read which program it runs; 0: /proc cannot be read.
+ */
 static pid_t
-find_agent(const char *target)
+find_agent(const char *target, pid_t *ret_unknown)
 {
 	DIR *d = opendir("/proc");
 	const struct dirent *e;
 	pid_t found = 0;
 	uint64_t pid;
 
+	*ret_unknown = 0;
 	if (d == NULL)
 		return -errno;
-	while (found == 0 && (e = readdir(d)) != NULL) {
-		if (text_number(e->d_name, INT_MAX, &pid) && runs((pid_t)pid, target) && is_agent((pid_t)pid))
+	while (found <= 0 && (e = readdir(d)) != NULL) {
+		int r;
+
+		if (!text_number(e->d_name, INT_MAX, &pid) || !is_agent((pid_t)pid, NULL))
+			continue;
+		r = runs((pid_t)pid, target);
+		if (r > 0) {
 			found = (pid_t)pid;
+		} else if (r < 0 && is_agent((pid_t)pid, target)) {
+			found = r;
+			*ret_unknown = (pid_t)pid;
+		}
 	}
 	closedir(d);
 	return found;
@@ -159,10 +191,16 @@ find_agent(const char *target)
 static int
 check_none_runs(const char *socket, int asked, const char *target, char *error, size_t error_size)
 {
-	pid_t pid = find_agent(target);
+	pid_t unknown, pid = find_agent(target, &unknown);
 
 	if (pid == 0)
 		return 0;
+	if (pid < 0 && unknown > 0) {
+		snprintf(error, error_size, "process %d is an agent that does not answer at %s, and which program it runs cannot "
+		    "be read: %s: run this with CAP_SYS_PTRACE, or name its configuration with -c", (int)unknown, socket,
+		    strerror(-pid));
+		return pid;
+	}
 	if (pid < 0) {
 		snprintf(error, error_size, "whether an agent runs cannot be found out: /proc: %s", strerror(-pid));
 		return pid;

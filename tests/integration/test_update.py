@@ -525,9 +525,9 @@ class Running(UpdateTest):
     def status(self):
         return json.loads(self.a.ctl("status", "--json", check=True).stdout)
 
-    def run_update(self, *args):
-        return harness.run_sluice(["update", "-c", self.a.config_path, "--watch", f"{WATCH_S}s", *args], sluice=self.program,
-                                  timeout=240)
+    def run_update(self, *args, prefix=()):
+        first, *others = [*prefix, self.program, "update", "-c", self.a.config_path, "--watch", f"{WATCH_S}s", *args]
+        return harness.run_sluice(others, sluice=first, timeout=240)
 
     def assert_whole(self, load):
         """Every program of the load is recorded once, with nothing lost."""
@@ -720,6 +720,10 @@ exec {" ".join(self.a.config["update"]["restart"])}
         write(self.program + ".again", self.old, 0o755)
         os.rename(self.program + ".again", self.program)
         self.assert_refused_as_mute(other, "No such file or directory")
+        # Without the right to read which program it runs, it is not taken for none, either.
+        done = self.run_update(prefix=["setpriv", "--reuid=0", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"])
+        self.assert_refused(done, f"process {self.first} is an agent that does not answer at {other}, and which program it runs cannot be "
+                            "read: Permission denied: run this with CAP_SYS_PTRACE, or name its configuration with -c")
         # Another program's agent listens there.
         stranger = self.agent("stranger", control=other)
         stranger.follow_only(own_folder())
