@@ -686,6 +686,11 @@ undo_made() {
 	for path in /etc/sluice /var/lib/sluice; do
 		had $path || rm -rf $path || { warn "could not remove $path" && left=1; }
 	done
+	# Older records came to belong to the new account, whose uid is another's once it is gone.
+	if ! had account && had /var/lib/sluice && grep -q '^sluice:' /etc/passwd; then
+		find /var/lib/sluice -user sluice -exec chown -h 0:0 {} + ||
+			{ warn "could not take from the account sluice what is its in /var/lib/sluice" && left=1; }
+	fi
 	remove_account || { warn "could not remove the account sluice and its groups" && left=1; }
 	return $left
 }

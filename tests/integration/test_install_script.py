@@ -415,6 +415,8 @@ def undone_installations(case):
             done = case.root.run("sh", "-ec", command)
             case.assertEqual(0, done.returncode, done.stdout)
             case.assertIn("everything is as it was before", case.refused("did not start"))
+            done = case.root.run("find", "/var/lib/sluice", "/etc/sluice", "-nouser")
+            case.assertEqual("", "".join(line for line in done.stdout.splitlines() if "No such file" not in line))
             enabled = case.root.path("/var/lib/systemd/deb-systemd-helper-enabled")
             case.assertEqual([], [n for n in os.listdir(enabled) if "sluice" in n] if os.path.isdir(enabled) else [])
 
