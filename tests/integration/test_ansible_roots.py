@@ -165,6 +165,12 @@ class Archives(InARoot):
             done = self.root.run(*script, "--uninstall", "--purge")
             self.assertEqual(0, done.returncode, done.stdout)
             self.play_in_root("main", sluice_state="absent", sluice_purge=True)
+        # A package is the manager's, by whomever: what the script keeps of it goes with it.
+        done = self.root.run(*script, "--method", "package", "--from", "/mnt", "--key", self.mirror.key.text)
+        self.assertEqual(0, done.returncode, done.stdout)
+        self.root.remove("/usr/lib/systemd/system/sluice-agent.service")  # no service manager runs here, that could stop it
+        self.play_in_root("main", sluice_state="absent", sluice_purge=True)
+        self.assertEqual([], [path for path in self.root.tree() if "sluice" in path and not path.startswith(harness.ROOT)])
         self.root.write("/usr/bin/sluice", "#!/bin/sh\n", 0o755)
         self.assertIn("cmake --build BUILD --target uninstall", self.play_in_root("main", sluice_state="absent", expected=2))
 
