@@ -33,6 +33,7 @@ enum {
 	RESTART_MS = 900000,		/* the old one may deliver for as long as `drain`, 10 minutes at most */
 	OUTPUT_MAX = 64 << 10,
 	POLL_MS = 1000,
+	COMM_LEN = 15,			/* of a program's name is all that the kernel keeps */
 	UNWELL_MAX = 3,			/* polls in a row: an output may be down for a moment */
 };
 
@@ -140,19 +141,24 @@ file_name(const char *path)
 }
 
 /*
- * Returns whether a process is `sluice agent`, under the name of the program of that path, or under any if that is
- * NULL. Its nursery and readers have the same arguments, but other names.
+ * Returns whether a process is `sluice agent`, under the kernel's name of the program of that path, or under any if
+ * that is NULL. Its nursery and readers have the same arguments, but other names.
  */
 static bool
 is_agent(pid_t pid, const char *target)
 {
 	char arguments[PATH_MAX + 16], name[32];
-	size_t len = read_proc(pid, "cmdline", arguments, sizeof(arguments)), first = strlen(arguments) + 1;
+	size_t len, first;
 
 	read_proc(pid, "comm", name, sizeof(name));
-	return first < len && strcmp(arguments + first, "agent") == 0 && strcmp(name, "sluice-nursery\n") != 0 &&
-	    strcmp(name, "sluice-reader\n") != 0 &&
-	    (target == NULL || strcmp(file_name(arguments), file_name(target)) == 0);
+	if (strcmp(name, "sluice-nursery\n") == 0 || strcmp(name, "sluice-reader\n") == 0)
+		return false;
+	name[strcspn(name, "\n")] = '\0';
+	if (target != NULL && strncmp(name, file_name(target), COMM_LEN) != 0)
+		return false;
+	len = read_proc(pid, "cmdline", arguments, sizeof(arguments));
+	first = strlen(arguments) + 1;
+	return first < len && strcmp(arguments + first, "agent") == 0;
 }
 
 /*
@@ -173,10 +179,11 @@ find_agent(const char *target, pid_t *ret_unknown)
 	while (found <= 0 && (e = readdir(d)) != NULL) {
 		int r;
 
-		if (!text_number(e->d_name, INT_MAX, &pid) || !is_agent((pid_t)pid, NULL))
+		if (!text_number(e->d_name, INT_MAX, &pid))
 			continue;
+		/* Arguments are in the process's memory, and its user can hang who reads them: it is asked last. */
 		r = runs((pid_t)pid, target);
-		if (r > 0) {
+		if (r > 0 && is_agent((pid_t)pid, NULL)) {
 			found = (pid_t)pid;
 		} else if (r < 0 && is_agent((pid_t)pid, target)) {
 			found = r;
