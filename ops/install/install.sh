@@ -688,7 +688,7 @@ undo_made() {
 	done
 	# Older records came to belong to the new account, whose uid is another's once it is gone.
 	if ! had account && had /var/lib/sluice && grep -q '^sluice:' /etc/passwd; then
-		find /var/lib/sluice -user sluice -exec chown -h 0:0 {} + ||
+		find /var/lib/sluice/ -user sluice -exec chown -h 0:0 {} + ||
 			{ warn "could not take from the account sluice what is its in /var/lib/sluice" && left=1; }
 	fi
 	remove_account || { warn "could not remove the account sluice and its groups" && left=1; }

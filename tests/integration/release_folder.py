@@ -44,7 +44,7 @@ done
 started() {
 	while [ -e $fake/hangs ]; do sleep 0.1; done
 	mkdir -p /var/lib/sluice
-	chown -R sluice:sluice /var/lib/sluice	# as StateDirectory does
+	chown -R sluice:sluice /var/lib/sluice/	# as StateDirectory does
 	[ ! -e $fake/broken ] || [ "$(/usr/bin/sluice --version)" != "sluice $(cat $fake/broken)" ] || { rm -f $fake/active; exit 1; }
 	echo x >>$fake/active
 }

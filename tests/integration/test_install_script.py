@@ -406,6 +406,8 @@ def undone_installations(case):
     case.root.fake("broken", "1.10.0\n")
     for what, command in (("nothing", "true"),
                           ("records", "mkdir -p /var/lib/sluice/lake; echo record >/var/lib/sluice/lake/file"),
+                          ("link", "rm -r /var/lib/sluice; mkdir /srv/sluice; echo record >/srv/sluice/file; "
+                                   "ln -s /srv/sluice /var/lib/sluice"),
                           ("site", "rm -r /var/lib/sluice; mkdir -p /etc/sluice/conf.d; echo '{}' >/etc/sluice/conf.d/50-site.yaml"),
                           ("group", "rm -r /etc/sluice; groupadd --system sluice-admin"),
                           ("account", "groupadd --system sluice; useradd --system -g sluice -c 'sluice agent' "
@@ -415,7 +417,7 @@ def undone_installations(case):
             done = case.root.run("sh", "-ec", command)
             case.assertEqual(0, done.returncode, done.stdout)
             case.assertIn("everything is as it was before", case.refused("did not start"))
-            done = case.root.run("find", "/var/lib/sluice", "/etc/sluice", "-nouser")
+            done = case.root.run("find", "/var/lib/sluice/", "/etc/sluice", "-nouser")
             case.assertEqual("", "".join(line for line in done.stdout.splitlines() if "No such file" not in line))
             enabled = case.root.path("/var/lib/systemd/deb-systemd-helper-enabled")
             case.assertEqual([], [n for n in os.listdir(enabled) if "sluice" in n] if os.path.isdir(enabled) else [])
