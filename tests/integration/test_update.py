@@ -720,6 +720,10 @@ exec {" ".join(self.a.config["update"]["restart"])}
         write(self.program + ".again", self.old, 0o755)
         os.rename(self.program + ".again", self.program)
         self.assert_refused_as_mute(other, "No such file or directory")
+        # Arguments are asked of no other process: their reading hangs for as long as a process's user likes.
+        log = os.path.join(self.room, "opened")
+        self.run_update(prefix=["strace", "--follow-forks", "--trace=open,openat", f"--output={log}"])
+        self.assertEqual({str(self.first)}, set(re.findall(r"/proc/(\d+)/cmdline", read(log).decode())))
         # Without the right to read which program it runs, it is not taken for none, either.
         done = self.run_update(prefix=["setpriv", "--reuid=0", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"])
         self.assert_refused(done, f"process {self.first} is an agent that does not answer at {other}, and which program it runs cannot be "
