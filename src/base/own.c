@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * own: reads /proc/PID/statm and stat, proc(5), and the clocks of processes.
+ * own: reads /proc/PID/statm, stat and schedstat, proc(5), and the clocks of processes.
  */
 #include "base/own.h"
 
@@ -65,6 +65,23 @@ own_child_rss_bytes(pid_t pid)
 	if (!read_pages(path, &resident, &of_files) || resident < of_files)
 		return 0;
 	return (resident - of_files) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t
+own_child_run_delay_ns(pid_t pid)
+{
+	unsigned long long delay = 0;
+	char path[40];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	f = fopen(path, "re");
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%*u %llu", &delay) != 1)
+		delay = 0;
+	fclose(f);
+	return delay;
 }
 
 bool

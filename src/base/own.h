@@ -15,6 +15,8 @@ uint64_t own_reaped_cpu_ns(void);
 /* Return the CPU time of a child that was not, and its memory without that of files, which others share; 0: unknown. */
 uint64_t own_child_cpu_ns(pid_t pid);
 uint64_t own_child_rss_bytes(pid_t pid);
+/* Returns how long the child's only thread has waited for a CPU; 0: unknown. */
+uint64_t own_child_run_delay_ns(pid_t pid);
 /* Returns whether a child runs, or would if it had a CPU; false also if that is unknown. */
 bool own_child_is_runnable(pid_t pid);
 

@@ -24,7 +24,9 @@
 #define PATIENCE_LEAST_NS (20 * MS)
 #define FORK_NS (5000 * MS)		/* for the nursery, which no user can hold up */
 #define FILE_PATIENCE_NS (100 * MS)
-#define FILE_SHARE 10			/* part of the time that passes which is given back to it */
+#define FILE_STARVED_NS (1000 * MS)	/* the same with one that gets no CPU */
+#define FILE_SHARE 10			/* part of the time that passes which is given back to either */
+#define FILE_SLICE_NS (10 * MS)
 
 enum {
 	WINDOW = 32,		/* requests that are sent before they are answered */
@@ -74,7 +76,7 @@ struct reader {
 	uint32_t last_id;
 	unsigned finish_hangs;	/* during reader_finish() */
 	bool is_finishing;
-	uint64_t file_left_ns, file_seen_ns;	/* of the patience with files */
+	uint64_t file_left_ns, starved_left_ns, file_seen_ns;	/* of the patience with files */
 	struct penalties penalties;
 	struct stuck stuck[READER_STUCK_MAX + READER_ROLES];	/* room for one more of each role */
 	size_t n_stuck;
@@ -407,6 +409,7 @@ reader_open(struct event_base *base, struct nursery *nursery, bool reads_files, 
 	for (int i = 0; i < READER_ROLES; i++)
 		r->current[i] = (struct current){ .r = r, .role = (enum reader_role)i, .fd = -1 };
 	r->file_left_ns = FILE_PATIENCE_NS;
+	r->starved_left_ns = FILE_STARVED_NS;
 	r->file_seen_ns = clock_ns(CLOCK_MONOTONIC);
 	r->reads_files = reads_files;
 	r->born = event_new(base, nursery_fd(nursery), EV_READ | EV_PERSIST, on_born, r);
@@ -486,31 +489,71 @@ reader_finish(struct reader *r, size_t n)
 	set_deadline(r);
 }
 
-/* Waits for the reader of files, or for its answer, as long as the patience with files lasts. */
-static void
-wait_for_file(struct reader *r, bool for_answer)
+static uint64_t
+least(uint64_t a, uint64_t b)
 {
-	struct current *l = &r->current[READER_OF_FILES];
-	const uint64_t begin = clock_ns(CLOCK_MONOTONIC), back = (begin - r->file_seen_ns) / FILE_SHARE;
+	return a < b ? a : b;
+}
+
+/* A part of the time that has passed is given back to the patience with files. Returns the time. */
+static uint64_t
+renew_patience(struct reader *r)
+{
+	const uint64_t now = clock_ns(CLOCK_MONOTONIC), back = (now - r->file_seen_ns) / FILE_SHARE;
+
+	r->file_left_ns = least(r->file_left_ns + back, FILE_PATIENCE_NS);
+	r->starved_left_ns = least(r->starved_left_ns + back, FILE_STARVED_NS);
+	return now;
+}
+
+/* Waits for the reader of files, as long as the patience with files lasts. */
+static void
+wait_for_reader_of_files(struct reader *r)
+{
+	const struct current *l = &r->current[READER_OF_FILES];
+	const uint64_t begin = renew_patience(r);
 	uint64_t waited = 0;
 
-	r->file_left_ns = back < FILE_PATIENCE_NS - r->file_left_ns ? r->file_left_ns + back : FILE_PATIENCE_NS;
-	while (waited < r->file_left_ns) {
-		struct pollfd p = { l->fd, POLLIN, 0 };
-
-		if (!for_answer && l->fd < 0 && wait_for(r, l, r->file_left_ns - waited)) {
+	while (waited < r->file_left_ns && l->fd < 0) {
+		if (wait_for(r, l, r->file_left_ns - waited)) {
 			(void)take_born(r);
 			event_active(r->born, EV_READ, 0);	/* it sends; the caller is not to be called now */
 		}
-		if (!for_answer && (l->fd >= 0 || !l->is_asked))
-			break;
-		if (for_answer && poll(&p, 1, (int)((r->file_left_ns - waited + MS - 1) / MS)) > 0)
+		if (!l->is_asked)
 			break;
 		waited = clock_ns(CLOCK_MONOTONIC) - begin;
 	}
 	r->file_seen_ns = clock_ns(CLOCK_MONOTONIC);
-	waited = r->file_seen_ns - begin;
-	r->file_left_ns -= waited < r->file_left_ns ? waited : r->file_left_ns;
+	r->file_left_ns -= least(r->file_seen_ns - begin, r->file_left_ns);
+}
+
+/*
+ * Waits for its answer likewise. For how long the reader was without a CPU meanwhile, the file system is not to blame:
+ * that has a patience of its own, so that on a busy host neither one answer nor many of a moment wear out the other.
+ */
+static void
+wait_for_answer(struct reader *r)
+{
+	const struct current *l = &r->current[READER_OF_FILES];
+	const uint64_t begin = renew_patience(r), delay = own_child_run_delay_ns(l->pid);
+	struct pollfd p = { l->fd, POLLIN, 0 };
+	uint64_t waited, starved;
+	bool is_over;
+
+	do {
+		const uint64_t slice = least(r->file_left_ns, FILE_SLICE_NS);
+
+		is_over = poll(&p, 1, slice > MS ? (int)(slice / MS) : 1) > 0;
+		waited = clock_ns(CLOCK_MONOTONIC) - begin;
+		starved = least(own_child_run_delay_ns(l->pid) - delay, waited);
+		/* It waits for a CPU now, which is not in the sum yet, or its CPU was taken away by a hypervisor. */
+		if (!is_over && waited - starved >= r->file_left_ns && own_child_is_runnable(l->pid))
+			starved = waited;
+		is_over |= starved >= r->starved_left_ns || waited - starved >= r->file_left_ns;
+	} while (!is_over);
+	r->file_seen_ns = begin + waited;
+	r->file_left_ns -= least(waited - starved, r->file_left_ns);
+	r->starved_left_ns -= least(starved, r->starved_left_ns);
 }
 
 ssize_t
@@ -530,13 +573,13 @@ reader_file(struct reader *r, const char *path, char *buf, size_t size)
 		r->n_stuck > 0 ? r->counts.skipped++ : r->counts.failed++;
 		return -EAGAIN;
 	}
-	wait_for_file(r, false);
+	wait_for_reader_of_files(r);
 	if (l->fd < 0 || send(l->fd, &q, reader_request_len(&q), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		r->counts.failed++;
 		leave(l, NULL);
 		return -EAGAIN;
 	}
-	wait_for_file(r, true);
+	wait_for_answer(r);
 	n = recv(l->fd, r->file_message, sizeof(r->file_message), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0 && errno == EAGAIN) {
 		r->counts.hung++;

@@ -64,7 +64,7 @@ void reader_finish(struct reader *r, size_t n);
 
 /*
  * Reads the first bytes of a file into buf and returns their number, or a negative errno: -ETIMEDOUT if it hangs. It
- * waits for hardly more than 100 ms in any second.
+ * waits for hardly more than 100 ms in any second, and once for a second more where the reader gets no CPU.
  */
 ssize_t reader_file(struct reader *r, const char *path, char *buf, size_t size);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -452,6 +453,88 @@ a_file_that_hangs_is_left(void **state)
 	assert_true(answered.is_read[0]);
 }
 
+static void
+one_of_files_that_waits_for_a_cpu_does_not_hang(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+	char buf[16];
+
+	(void)state;
+	born.n_to_stop = 1;
+	born.n_starved = 20;
+	assert_true(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)) > 0);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= S / 5);
+	assert_int_equal(reader_counts(reader).hung, 0);
+	assert_int_equal(born.n, 1);
+}
+
+static void
+one_of_files_waits_for_a_cpu_for_a_second_at_most(void **state)
+{
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), took;
+	char buf[16];
+
+	(void)state;
+	born.n_to_stop = 2;
+	born.n_starved = 1000;
+	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	took = clock_ns(CLOCK_MONOTONIC) - begin;
+	assert_true(took >= S && took < 2 * S);
+	assert_int_equal(reader_counts(reader).hung, 1);
+	/* What is given back meanwhile is a tenth. */
+	usleep(500000);
+	begin = clock_ns(CLOCK_MONOTONIC);
+	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begin < S / 2);
+}
+
+/* Takes a CPU until it is killed. */
+static pid_t
+burner_on(const cpu_set_t *cpu)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sched_setaffinity(0, sizeof(*cpu), cpu);
+		for (;;)
+			;
+	}
+	return pid;
+}
+
+/* Each answer is some milliseconds late, all of them together more than a file system is waited for. */
+static void
+many_late_answers_beside_a_busy_cpu(void **state)
+{
+	uint64_t late = 0;
+	ssize_t len = 1;
+	char buf[16];
+	cpu_set_t cpu;
+	pid_t burner;
+
+	(void)state;
+	assert_true(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)) > 0);
+	CPU_ZERO(&cpu);
+	CPU_SET(sched_getcpu(), &cpu);
+	assert_int_equal(sched_setaffinity(born.pid[0], sizeof(cpu), &cpu), 0);
+	assert_int_equal(sched_setscheduler(born.pid[0], SCHED_IDLE, &(struct sched_param){ 0 }), 0);
+	burner = burner_on(&cpu);
+	assert_true(burner > 0);
+	for (int i = 0; i < 1000 && late < S / 5 && len > 0; i++) {
+		uint64_t begin = clock_ns(CLOCK_MONOTONIC);
+
+		len = reader_file(reader, "/proc/self/stat", buf, sizeof(buf));
+		late += clock_ns(CLOCK_MONOTONIC) - begin;
+	}
+	assert_int_equal(__real_kill(burner, SIGKILL), 0);
+	waitpid(burner, NULL, 0);
+	assert_true(len > 0);
+	assert_true(late >= S / 5);
+	assert_int_equal(reader_counts(reader).hung + reader_counts(reader).failed, 0);
+	assert_int_equal(born.n, 1);
+}
+
 /* Returns a number of /proc/PID/status, in hexadecimal. */
 static unsigned long
 status_of(pid_t pid, const char *name)
@@ -505,6 +588,9 @@ main(void)
 		TEST(without_a_nursery_nothing_is_read),
 		TEST(the_begin_of_a_file_is_read),
 		TEST(a_file_that_hangs_is_left),
+		TEST(one_of_files_that_waits_for_a_cpu_does_not_hang),
+		TEST(one_of_files_waits_for_a_cpu_for_a_second_at_most),
+		TEST(many_late_answers_beside_a_busy_cpu),
 		TEST(it_may_do_nothing_else),
 	};
 
