@@ -64,6 +64,12 @@ class Teller(socketserver.ThreadingUnixStreamServer):
             pass
 
 
+def oom_kills():
+    """How many processes the kernel has ended on this host for lack of memory, by its own count."""
+    with open("/proc/vmstat") as f:
+        return int(dict(line.split() for line in f)["oom_kill"])
+
+
 class ContainerTest(SystemTest):
     @classmethod
     def setUpClass(cls):
@@ -120,8 +126,11 @@ class Managed(ContainerTest):
             # A parent of the user's choice: the path has the id, and no word of docker.
             other, seen_two = run("two", box(two), "--cgroup-parent", parent, "--user", "65534")
             self.assertEqual(7, other.returncode, other.stdout)
+            before = oom_kills()
             _, full = run("full", ["/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"], "--memory", "32m")
-            self.assertEqual((137, True), (full["State"]["ExitCode"], full["State"]["OOMKilled"]))
+            # Its State.OOMKilled is no witness: containerd may lose that event (containerd/containerd#8893).
+            self.assertEqual(137, full["State"]["ExitCode"])
+            self.assertGreater(oom_kills(), before)
             d("run", "--detach", "--name", "long", "--network", "none", IMAGE, "/bin/sleep", "300")
             long = d.inspect("long")
             inside = {f"{kind}_ns": machine.namespace(long["State"]["Pid"], kind) for kind in ("mnt", "pid", "net")}
