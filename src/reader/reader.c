@@ -545,7 +545,8 @@ wait_for_answer(struct reader *r)
 
 		is_over = poll(&p, 1, slice > MS ? (int)(slice / MS) : 1) > 0;
 		waited = clock_ns(CLOCK_MONOTONIC) - begin;
-		starved = least(own_child_run_delay_ns(l->pid) - delay, waited);
+		starved = own_child_run_delay_ns(l->pid);
+		starved = starved > delay ? least(starved - delay, waited) : 0;		/* unknown once it is gone */
 		/* It waits for a CPU now, which is not in the sum yet, or its CPU was taken away by a hypervisor. */
 		if (!is_over && waited - starved >= r->file_left_ns && own_child_is_runnable(l->pid))
 			starved = waited;
