@@ -488,18 +488,27 @@ one_of_files_waits_for_a_cpu_for_a_second_at_most(void **state)
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin < S / 2);
 }
 
-/* Takes a CPU until it is killed. */
+/* Takes a CPU until it is killed; it does so when this returns. */
 static pid_t
 burner_on(const cpu_set_t *cpu)
 {
-	pid_t pid = fork();
+	int ready[2];
+	pid_t pid;
+	char byte;
 
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		sched_setaffinity(0, sizeof(*cpu), cpu);
+		if (sched_setaffinity(0, sizeof(*cpu), cpu) < 0 || write(ready[1], "", 1) != 1)
+			_exit(1);
 		for (;;)
 			;
 	}
+	close(ready[1]);
+	if (pid > 0 && read(ready[0], &byte, 1) != 1)
+		pid = -1;
+	close(ready[0]);
 	return pid;
 }
 
