@@ -40,7 +40,8 @@ struct http_client {
 
 	CURLM			*multi;		/* owned; NULL while disconnected, like the rest of this block */
 	CURL			*easy;		/* owned; of multi while is_busy */
-	struct curl_slist	*headers;	/* owned */
+	struct curl_slist	*headers;	/* owned; of the client, behind own_header */
+	struct curl_slist	 own_header;	/* of the request */
 	struct event		*timer;		/* owned */
 	LIST_HEAD(, watch)	 watches;	/* owned */
 
@@ -223,7 +224,6 @@ set_up(struct http_client *h)
 	curl_easy_setopt(e, CURLOPT_WRITEDATA, h);
 	curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(e, CURLOPT_HEADERDATA, h);
-	curl_easy_setopt(e, CURLOPT_HTTPHEADER, h->headers);
 	r = curl_easy_setopt(e, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
 	if (r == CURLE_OK)
 		r = curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -286,6 +286,11 @@ set_request(struct http_client *h, const struct http_client_request *q)
 	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, (long)(!is_unix && !q->is_direct));
 	curl_easy_setopt(e, CURLOPT_POSTFIELDS, q->body);
 	curl_easy_setopt(e, q->body != NULL ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
+	/* libcurl keeps the list, and changes none of it. */
+	h->own_header = (struct curl_slist){ (char *)q->header, h->headers };
+	curl_easy_setopt(e, CURLOPT_HTTPHEADER, q->header != NULL ? &h->own_header : h->headers);
+	if (r == CURLE_OK)
+		r = curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, q->method);
 	return r;
 }
 

@@ -42,6 +42,8 @@ struct http_client_request {
 	const char *password;
 	const char *token;		/* bearer, or NULL */
 	const char *body;		/* text sent with POST; NULL: GET */
+	const char *method;		/* another one, such as PUT, which then has no body; NULL: as body says */
+	const char *header;		/* "Name: value", sent beside those of the client, or NULL */
 };
 
 /* An answer. It is valid during the callback, until another request is sent; then the body is wiped. */

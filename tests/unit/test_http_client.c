@@ -216,6 +216,38 @@ without_a_body_it_is_a_get(void **state)
 }
 
 static void
+a_method_and_a_header_are_those_of_this_question(void **state)
+{
+	static const char *const own[] = { "Content-Type: text/own", NULL };
+	struct http_client_options o = { .timeout_ms = 5000, .body_max = BODY_MAX, .headers = own };
+	struct http_client *h = http_opens(5000);
+
+	(void)state;
+	http_client_close(h);
+	assert_int_equal(http_client_open(base, &o, on_answer, &answer, &h), 0);
+	question.body = NULL;
+	for (size_t i = 0; i < 4; i++) {
+		question.method = i == 1 ? "PUT" : NULL;
+		question.header = i % 2 == 1 ? "Accept: text/this" : NULL;
+		posts(h);
+		assert_int_equal(answer.status, 200);
+		assert_int_equal(server.method, i == 1 ? EVHTTP_REQ_PUT : EVHTTP_REQ_GET);
+		assert_string_equal(server.accept, i % 2 == 1 ? "text/this" : "*/*");
+		assert_string_equal(server.type, "text/own");	/* the client's are sent with each */
+		assert_int_equal(server.asked_bytes, 0);
+	}
+	http_client_disconnect(h);
+	question.method = "PUT";
+	posts(h);
+	assert_int_equal(server.method, EVHTTP_REQ_PUT);
+	question.method = NULL;
+	question.body = "what?";
+	posts(h);
+	assert_int_equal(server.method, EVHTTP_REQ_POST);
+	http_client_close(h);
+}
+
+static void
 a_redirect_keeps_the_question_and_the_scheme(void **state)
 {
 	struct http_client *h = http_opens(5000);
@@ -271,6 +303,7 @@ main(void)
 		T(requests_that_cannot_be_made_are_refused),
 		T(a_failure_has_the_systems_number),
 		T(without_a_body_it_is_a_get),
+		T(a_method_and_a_header_are_those_of_this_question),
 		T(a_redirect_keeps_the_question_and_the_scheme),
 		T(credentials_are_those_of_this_question),
 	};
