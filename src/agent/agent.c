@@ -176,6 +176,10 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 		setfsgid(options->file_gid);
 		setfsuid(options->file_uid);
 	}
+	host_facts_read("/proc", "/sys", &a->facts);
+	if (options->facts != NULL)
+		a->configured = *options->facts;
+	host_facts_override(&a->facts, &a->configured);
 	a->cpus = a->host_last.cpus;
 	(void)cgroup_mounts_open("/proc", &a->mounts);	/* without it limits are unknown */
 	r = reader_open(base, options->nursery, options->reads_headers, &a->reader);

@@ -413,6 +413,13 @@ agent_stop(struct agent *a)
 	commit(a);
 }
 
+void
+agent_learn_facts(struct agent *a, const struct host_facts *facts)
+{
+	host_facts_override(&a->facts, facts);
+	host_facts_override(&a->facts, &a->configured);
+}
+
 uint64_t
 agent_ring_end(const struct agent *a)
 {

@@ -94,6 +94,9 @@ int agent_ask_kubelet(struct agent *a, const struct kubelet_options *options);
 /* Returns what is asked, for its state and counts; NULL: no kubelet is configured. */
 const struct kubelet *agent_kubelet(const struct agent *a);
 
+/* From now on records have these facts of the host, but those that are configured win. */
+void agent_learn_facts(struct agent *a, const struct host_facts *facts);
+
 /* From now on readers have no capability, but one that reads headers. To be called as the agent gives up its own. */
 void agent_confine_readers(struct agent *a);
 

@@ -36,6 +36,7 @@ agent_write_host(struct agent *a)
 	r.head.pipeline = a->pipeline;
 	r.kernel = a->host_id.kernel;
 	r.architecture = a->host_id.architecture;
+	host_facts_record(&a->facts, &r);
 	r.processes = a->other_processes + a->pass.seen;
 	r.threads = a->other_threads + a->pass.seen_threads;
 	r.cpu_attributed_ns = usage_cpu_ns(&moved);

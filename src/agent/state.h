@@ -26,6 +26,7 @@
 #include "base/host_id.h"
 #include "collect/decode.h"
 #include "collect/host.h"
+#include "collect/host_facts.h"
 #include "collect/ring.h"
 #include "reader/reader.h"
 #include "stream/stream.h"
@@ -140,6 +141,8 @@ struct agent {
 	struct sight sight;		/* of a host's agent */
 	bool is_quiet;			/* no event arrived in the second before it, and there are no subscriptions */
 	struct host_record host_last;	/* as it was sampled last */
+	struct host_facts facts;
+	struct host_facts configured;	/* facts that nothing overrides */
 	struct usage usage_last_record;	/* of the runs, when the last Host record was written */
 };
 

@@ -250,6 +250,8 @@ static const struct field host_fields[] = {
 	FIELD(host_record, price_per_hour),
 	FIELD(host_record, cloud),
 	FIELD(host_record, region),
+	FIELD(host_record, lifecycle),
+	FIELD(host_record, cpu_model),
 };
 
 static const struct field number_fields[] = {

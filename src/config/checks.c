@@ -23,7 +23,9 @@
 enum {
 	ACCOUNT_MAX = 32,	/* useradd(8) */
 	HOST_MAX = 255,
+	FACT_MAX = 31,		/* what the shortest text of struct host_facts holds */
 	PREFIX_MAX = 200,	/* of a topic's 249 */
+	PRICE_DIGITS_MAX = 9,	/* before the point */
 	URL_MAX = 1024,
 	VARIABLE_MAX = 63,
 };
@@ -290,6 +292,47 @@ check_kubelet_url(const char *text, char *why, size_t why_size)
 	if (is_http && !host_is_local(host))
 		return REFUSE("'%s' has no TLS and is not this host: write https://, or http://127.0.0.1:10255",
 		    shown(text, show));
+	return true;
+}
+
+bool
+check_metadata_url(const char *text, char *why, size_t why_size)
+{
+	char show[SHOWN_SIZE], host[HOST_MAX + 1];
+	const char *port;
+
+	if (text[0] == '\0')
+		return true;
+	if (strncmp(text, "http://", 7) != 0 || !split_address(text + 7, host, &port) ||
+	    (port != NULL && !check_port(port, false)))
+		return REFUSE("'%s' is not the URL of a metadata service: write http://169.254.169.254",
+		    strchr(text, '@') != NULL ? "***" : shown(text, show));
+	return true;
+}
+
+bool
+check_fact(const char *text, char *why, size_t why_size)
+{
+	char show[SHOWN_SIZE];
+
+	size_t len = strlen(text);
+
+	if (len > FACT_MAX || strspn(text, LETTERS DIGITS "._-") != len)
+		return REFUSE("'%s' is not a name that clouds use: it may have up to %d of A-Z a-z 0-9 . _ -", shown(text, show),
+		    FACT_MAX);
+	return true;
+}
+
+bool
+check_price(const char *text, char *why, size_t why_size)
+{
+	size_t whole = strspn(text, DIGITS), len = whole;
+	char show[SHOWN_SIZE];
+
+	if (text[len] == '.')
+		len += 1 + strspn(text + len + 1, DIGITS);
+	if (whole == 0 || whole > PRICE_DIGITS_MAX || text[len] != '\0' || text[len - 1] == '.')
+		return REFUSE("'%s' is not an amount of money an hour: write 0.768", shown(text, show));
 	return true;
 }
 

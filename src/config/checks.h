@@ -9,7 +9,7 @@
 
 /*
  * Each returns true if text is a valid value; otherwise false, with the fault and a hint in why. Texts are not empty,
- * except for check_prefix() and check_kubelet_url(). None of them opens a file or looks a name up.
+ * except for check_prefix(), check_kubelet_url() and check_metadata_url(). None opens a file or looks a name up.
  */
 
 /* An absolute path, short enough for a name to follow it. */
@@ -40,6 +40,12 @@ bool check_kubelet_url(const char *text, char *why, size_t why_size);
 bool check_server_name(const char *text, char *why, size_t why_size);
 /* The same, or an absolute path. */
 bool check_mirror(const char *text, char *why, size_t why_size);
+/* The name of a cloud, a region, an instance type or a lifecycle. */
+bool check_fact(const char *text, char *why, size_t why_size);
+/* An amount of money: digits, perhaps with a point and more digits. */
+bool check_price(const char *text, char *why, size_t why_size);
+/* The http:// URL of a host, perhaps with a port. May be empty. */
+bool check_metadata_url(const char *text, char *why, size_t why_size);
 /* A user name for basic authentication: it has no colon. */
 bool check_login(const char *text, char *why, size_t why_size);
 

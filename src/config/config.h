@@ -109,6 +109,14 @@ struct config {
 	} argv;
 	struct config_strings trace_env;
 	struct {
+		char *cloud;
+		char *region;
+		char *instance_type;
+		char *lifecycle;
+		char *price_per_hour;	/* a decimal number; NULL: unknown */
+		char *metadata;		/* URL of the instance's metadata service; "": it is not asked */
+	} host;
+	struct {
 		uint64_t start_after_ms;	/* 0: START at exec */
 	} records;
 	struct {

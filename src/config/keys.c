@@ -56,6 +56,16 @@ const struct key config_keys[] = {
 	{ "user", KEY_TEXT, F(user), "sluice", RESTART, .what = "account", .check = check_account },
 	{ "drain", KEY_DURATION, F(drain_ms), "10s", RELOAD, 0, S(600) },
 
+	{ "host", KEY_SECTION, NO_FIELD },
+	{ "host.cloud", KEY_TEXT, F(host.cloud), NULL, RESTART, .what = "name", .check = check_fact },
+	{ "host.region", KEY_TEXT, F(host.region), NULL, RESTART, .what = "name", .check = check_fact },
+	{ "host.instance_type", KEY_TEXT, F(host.instance_type), NULL, RESTART, .what = "name", .check = check_fact },
+	{ "host.lifecycle", KEY_TEXT, F(host.lifecycle), NULL, RESTART, .what = "name", .check = check_fact },
+	{ "host.price_per_hour", KEY_TEXT, F(host.price_per_hour), NULL, RESTART, .what = "amount of money",
+	    .check = check_price },
+	{ "host.metadata", KEY_TEXT, F(host.metadata), "", RESTART, .what = "http:// URL, such as http://169.254.169.254",
+	    .check = check_metadata_url },
+
 	{ "log", KEY_SECTION, NO_FIELD },
 	{ "log.level", KEY_CHOICE, F(log.level), "info", RELOAD, .choices = log_levels },
 	{ "log.format", KEY_CHOICE, F(log.format), "auto", RELOAD, .choices = log_formats },

@@ -28,6 +28,7 @@
 #include "daemon/state.h"
 #include "kafka/kafka.h"
 #include "reader/nursery.h"
+#include "runtime/instance.h"
 
 #define TICK_STOPPING_MS 100
 #define MMAP_BYTES (128 << 10)
@@ -241,10 +242,13 @@ open_agent(struct daemon *d)
 		[PROBES_WERE_OTHER] = "another version's probes were replaced: events in between were not seen",
 	};
 	struct redaction_options redaction = daemon_redaction(c);
+	struct host_facts facts;
 	struct probes *probes;
 	char error[768];
 
 	o.agent.redaction = &redaction;
+	daemon_configured_facts(c, &facts);
+	o.agent.facts = &facts;
 	if (privileges_user_ids(c->user, &o.agent.file_uid, &o.agent.file_gid, error, sizeof(error)) < 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.user", "%s", error);	/* removed since daemon_open_spool() */
 		return -1;
@@ -374,7 +378,7 @@ start(struct daemon *d)
 	agent_raise_priority();
 	agent_confine_readers(d->agent);
 	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || daemon_open_containers(d) < 0 ||
-	    open_events(d) < 0)
+	    daemon_ask_instance(d) < 0 || open_events(d) < 0)
 		return EXIT_OWN_FAILURE;
 	daemon_forget_secrets(d);
 	malloc_trim(0);			/* of reading the configuration and the rules */
@@ -413,6 +417,7 @@ stop(struct daemon *d)
 	delivery_close(d->delivery);
 	dead_letters_close(d->dead);
 	registry_close(d->registry);
+	instance_close(d->instance);
 	agent_close(d->agent);
 	nursery_stop(d->nursery);
 	daemon_free_rules(d);

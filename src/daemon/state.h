@@ -104,6 +104,7 @@ struct daemon {
 	struct lake_retention_stats lake;
 	const char *waits[TOPIC_COUNT];	/* why a topic waits, static; NULL: it does not */
 	int socket_states[CONFIG_SOCKETS_MAX];	/* values of agent_socket_state() */
+	struct instance *instance;	/* NULL: the metadata service is not asked */
 	int kubelet_state;		/* value of kubelet_state(), as was logged last */
 };
 
@@ -132,6 +133,12 @@ int daemon_open_delivery(struct daemon *d);
 void daemon_watch_delivery(struct daemon *d);
 /* Wipes and frees the secrets. */
 void daemon_forget_secrets(struct daemon *d);
+
+/* host_facts.c */
+/* Sets the facts of the host that the configuration has. */
+void daemon_configured_facts(const struct config *c, struct host_facts *ret);
+/* Asks the metadata service, if it is configured, after privileges were dropped. 0, or negative after logging. */
+int daemon_ask_instance(struct daemon *d);
 
 /* containers.c */
 /* Registers runtimes' sockets and the kubelet, after privileges were dropped. 0, or negative after logging. */

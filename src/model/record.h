@@ -16,7 +16,7 @@
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 5
+#define RECORD_SCHEMA_VERSION 6
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -230,6 +230,8 @@ struct host_record {
 	struct opt_double price_per_hour;
 	const char *cloud;
 	const char *region;
+	const char *lifecycle;		/* on-demand, spot ... */
+	const char *cpu_model;
 };
 
 /* A named number: evidence, a loss, a cost. */

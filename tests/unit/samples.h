@@ -123,6 +123,7 @@ sample_host(void)
 		.net_tx_bytes = { 21, true }, .net_rx_attributed_bytes = { 22, true },
 		.net_tx_attributed_bytes = { 23, true }, .instance_type = "m5.large",
 		.price_per_hour = { 0.096, true }, .cloud = "aws", .region = "eu-central-1",
+		.lifecycle = "spot", .cpu_model = "AMD EPYC 9R14",
 	};
 }
 

@@ -184,6 +184,44 @@ listeners_are_addresses(void **state)
 	    "address to listen on, or localhost\n");
 }
 
+/* Checks that each of these values is right, or wrong with this sentence. */
+static void
+values_are(const char *key, const char *const *values, const char *sentence)
+{
+	for (; *values != NULL; values++) {
+		char yaml[512], want[512];
+
+		snprintf(yaml, sizeof(yaml), "host:\n  %s: \"%s\"\n", key, *values);
+		snprintf(want, sizeof(want), "f:2:%zu: host.%s: '%s' %s\n", strlen(key) + 5, key, *values, sentence);
+		wrong_is(yaml, sentence != NULL ? want : "");
+	}
+}
+
+#define LIST(...) (const char *const[]){ __VA_ARGS__, NULL }
+
+static void
+facts_of_the_host_are_names_an_amount_and_an_address(void **state)
+{
+	static const char *const names[] = { "cloud", "region", "instance_type", "lifecycle" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		values_are(names[i], LIST("m5.4xlarge", "Standard_D4s_v5", "eu-central-1", "1234567890123456789012345678901"), NULL);
+		values_are(names[i], LIST("a b", "a/b", "\xc3\xa9", "12345678901234567890123456789012"),
+		    "is not a name that clouds use: it may have up to 31 of A-Z a-z 0-9 . _ -");
+	}
+	values_are("price_per_hour", LIST("0", "3", "0.768", "123456789.123456789"), NULL);
+	values_are("price_per_hour", LIST("-1", ".5", "1.", "1e3", "nan", "0.5 USD", "1,5", "1234567890", "0x10"),
+	    "is not an amount of money an hour: write 0.768");
+	values_are("metadata", LIST("", "http://169.254.169.254", "http://[fd00:ec2::254]", "http://127.0.0.1:8080"), NULL);
+	values_are("metadata", LIST("169.254.169.254", "https://169.254.169.254", "http://", "http://h/latest", "http://h:0",
+	    "http://h:1?x", "on"), "is not the URL of a metadata service: write http://169.254.169.254");
+	wrong_is("host: {metadata: \"http://u:secret@h\"}\n", "f:1:18: host.metadata: '***' is not the URL of a metadata "
+	    "service: write http://169.254.169.254\n");
+	wrong_is("host: {instance: m5.large}\n", "f:1:8: no key 'instance' in host: did you mean "
+	    "'instance_type'?\n");
+}
+
 #define REGISTRY "registry: {urls: [\"http://h:1\"]}\n"
 #define KAFKA "kafka:\n  brokers: [\"a:1\"]\n"
 
@@ -321,6 +359,7 @@ main(void)
 		cmocka_unit_test(redactions_are_builtin_or_patterns),
 		cmocka_unit_test(texts_are_what_their_key_needs),
 		cmocka_unit_test(listeners_are_addresses),
+		cmocka_unit_test(facts_of_the_host_are_names_an_amount_and_an_address),
 		cmocka_unit_test(brokers_and_urls_hold_no_credentials),
 		cmocka_unit_test(properties_are_librdkafkas),
 		cmocka_unit_test(a_value_that_librdkafka_refuses_is_reported_in_its_words),

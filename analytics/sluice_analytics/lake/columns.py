@@ -24,7 +24,7 @@ FIELDS = (
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -118,7 +118,7 @@ COLUMNS: dict[str, list[Column]] = {
             "cpu_iowait_ns:i cpu_steal_ns:i cpu_attributed_ns:i cpu_unattributed_ns:i rss_attributed_bytes:i "
             "load1:f disk_read_bytes:i disk_write_bytes:i disk_read_attributed_bytes:i disk_write_attributed_bytes:i "
             "net_rx_bytes:i net_tx_bytes:i net_rx_attributed_bytes:i net_tx_attributed_bytes:i instance_type:s "
-            "price_per_hour:f cloud:s region:s"
+            "price_per_hour:f cloud:s region:s lifecycle:s cpu_model:s"
         ),
         *(c for r in ("psi_cpu", "psi_memory", "psi_io") for c in _nested(r, ("some", "full"), "float64", r + "_")),
     ],
