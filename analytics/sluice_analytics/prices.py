@@ -8,8 +8,8 @@ up to the cost of the whole.
 A CSV file with a heading: provider,region,instance_type,lifecycle,usd_per_hour and, where wanted,
 vcpu,mem_gib,gpu,host. A row matches a host by its instance_type or its host (host_name, or a pattern with *),
 and by every other one of provider, region, instance_type, lifecycle and host that is not empty in the row.
-A column that the records do not have of a host (they have no lifecycle yet) rules no row out. The most specific row
-wins; where equally specific ones disagree, the price is unknown.
+A column of which the records of a host have nothing rules no row out. The most specific row wins; where equally
+specific ones disagree, the table does not decide, and Prices.disagreement() names their lines.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ class Price:
     """One row: money an hour, and the shape of that machine where the row has it."""
 
     per_hour: float
+    line: int = 0
+    """In the file that it is of"""
     provider: str = ""
     region: str = ""
     instance_type: str = ""
@@ -65,6 +67,7 @@ class Prices:
 
     rows: list[Price] = dataclasses.field(default_factory=list)
     currency: str = "USD"
+    path: str = ""
 
     def of_host(
         self,
@@ -105,6 +108,29 @@ class Prices:
                 best.append(row)
         return best
 
+    def disagreement(self, *names: str | None) -> str | None:
+        """A sentence with the lines of the rows that fit a host alike and differ in price; None: there are none.
+
+        names: those of candidates(), in its order, all five.
+        """
+        rows = self.candidates(*names)
+        if len({row.per_hour for row in rows}) < 2:
+            return None
+        host_name, _, region, provider, lifecycle = names
+        keys = (
+            ("host.region", region, {row.region for row in rows}),
+            ("host.cloud", provider, {row.provider for row in rows}),
+            ("host.lifecycle", lifecycle, {row.lifecycle for row in rows}),
+        )
+        deciding = "".join(
+            f"{key} in its agent's configuration or " for key, have, wants in keys if have is None and len(wants) > 1
+        )
+        lines = ", ".join(str(row.line) for row in rows)
+        return (
+            f"{self.path}: lines {lines}: these rows apply to {host_name} alike and disagree: "
+            f"{deciding}a row with its name in the column host decides"
+        )
+
 
 def read(path: str) -> Prices:
     """Reads a price table; UserError names file, line and column. Lines that begin with # are remarks."""
@@ -126,7 +152,7 @@ def read(path: str) -> Prices:
             raise UserError(f"{path}: line {first}: unknown column {name}", "known columns are " + ",".join(_KNOWN))
     if len(cells) != len(numbered):
         raise UserError(f"{path}: a quoted cell has more than one line", "write each row on a line of its own")
-    return Prices([_row(path, n, heading, row) for (n, _), row in zip(numbered[1:], cells[1:], strict=True)])
+    return Prices([_row(path, n, heading, row) for (n, _), row in zip(numbered[1:], cells[1:], strict=True)], path=path)
 
 
 # A row is checked by hand: pydantic takes 40 ms to load, and its messages do not name the line of a file.
@@ -158,7 +184,7 @@ def _row(path: str, n: int, heading: list[str], cells: list[str]) -> Price:
     if per_hour is None:
         raise UserError(f"{path}: line {n}: no usd_per_hour", "omit the row if the price is unknown")
     return Price(
-        per_hour=per_hour, provider=text("provider"), region=text("region"), instance_type=text("instance_type"),
-        lifecycle=text("lifecycle"), host=text("host"), vcpu=number("vcpu"), mem_gib=number("mem_gib"),
-        gpu=number("gpu"),
+        per_hour=per_hour, line=n, provider=text("provider"), region=text("region"),
+        instance_type=text("instance_type"), lifecycle=text("lifecycle"), host=text("host"), vcpu=number("vcpu"),
+        mem_gib=number("mem_gib"), gpu=number("gpu"),
     )  # fmt: skip

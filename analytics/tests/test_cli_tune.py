@@ -205,13 +205,13 @@ def test_prices(lake: str, tmp_path: pathlib.Path) -> None:
 
 def test_a_price_table_without_the_host_is_reported(lake: str, maker: LakeMaker, tmp_path: pathlib.Path) -> None:
     """Costs are unknown then: why, and what the host is by its records."""
-    maker.host(start=100, end=110, instance_type="m5.large")
+    maker.host(start=100, end=110, instance_type="m5.large", cloud="aws")
     maker.write()
     table = tmp_path / "prices.csv"
     head = "provider,region,instance_type,lifecycle,usd_per_hour\n"
     for rows, said in (
         ("aws,,c5.large,,1\n", "the price table has no row for node1 (instance type m5.large, region unknown)"),
-        ("aws,,m5.large,spot,1\naws,,m5.large,on-demand,2\n", "2 rows of the price table apply to node1, and differ"),
+        ("aws,,m5.large,spot,1\naws,,m5.large,on-demand,2\n", "prices.csv: lines 2, 3: these rows apply to node1"),
         ("aws,,m5.large,,1\n", ""),
     ):
         table.write_text(head + rows)

@@ -55,6 +55,45 @@ def test_what_records_do_not_tell_rules_nothing_out_but_a_tie_is_unknown(tmp_pat
     assert per_hour(two, "a", "m5.large") is None
     assert len(two.candidates("a", "m5.large")) == 2
     assert per_hour(two, "a", "m5.large", lifecycle="on-demand") == 0.10
+    assert per_hour(two, "a", "m5.large", lifecycle="spot") == 0.04
+
+
+def test_where_rows_disagree_is_named_with_file_and_lines_and_what_decides(tmp_path: pathlib.Path) -> None:
+    t = table(
+        tmp_path,
+        "# ours\n"
+        + HEADING
+        + "aws,,m5.large,spot,0.04,2,8,,\n"
+        + "\n"
+        + "aws,,m5.large,on-demand,0.10,2,8,,\n"
+        + "aws,,c5.large,spot,0.03,2,4,,\n"
+        + ",,,,0.5,,,,node*\n"
+        + ",,,,0.6,,,,*1\n",
+    )
+    path = tmp_path / "prices.csv"
+    assert t.disagreement("a", "m5.large", None, "aws", None) == (
+        f"{path}: lines 3, 5: these rows apply to a alike and disagree: "
+        "host.lifecycle in its agent's configuration or a row with its name in the column host decides"
+    )
+    assert t.disagreement("a", "m5.large", None, "aws", "spot") is None
+    assert t.disagreement("a", "c5.large", None, "aws", None) is None
+    assert t.disagreement("a", "p5", None, "aws", None) is None
+    assert t.disagreement("node1", "m5.large", None, "aws", "spot") == (
+        f"{path}: lines 7, 8: these rows apply to node1 alike and disagree: "
+        "a row with its name in the column host decides"
+    )
+    same = table(tmp_path, HEADING + ",,m5.large,,0.1,,,,\n,,m5.*,,0.1,,,,\n")
+    assert same.disagreement("a", "m5.large", None, None, None) is None
+    assert per_hour(same, "a", "m5.large") == 0.1
+
+
+def test_a_row_without_a_lifecycle_is_for_all_that_have_no_own(tmp_path: pathlib.Path) -> None:
+    t = table(tmp_path, HEADING + "aws,,m5.large,,0.10,,,,\naws,,m5.large,spot,0.04,,,,\n")
+    assert per_hour(t, "a", "m5.large", None, "aws", "spot") == 0.04
+    assert per_hour(t, "a", "m5.large", None, "aws", "on-demand") == 0.10
+    assert t.disagreement("a", "m5.large", None, "aws", "on-demand") is None
+    assert per_hour(t, "a", "m5.large", None, "aws", None) is None
+    assert t.disagreement("a", "m5.large", None, "aws", None) is not None
 
 
 def test_columns_may_be_left_out_and_a_price_of_nothing_is_a_price(tmp_path: pathlib.Path) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import pathlib
 from typing import Any
@@ -355,6 +356,18 @@ def test_saving_by_the_users_prices(maker: LakeMaker) -> None:
     assert only(maker).saving is None
     table = Prices([price("m5.xlarge", 2.0, 4, 16)])
     assert only(maker, prices=table).saving == pytest.approx(2.0 * 0.1 * (1 - 0.25))
+
+
+def test_the_price_is_that_of_the_lifecycle(maker: LakeMaker) -> None:
+    """Also where the newest Host record is one of `sluice run`, which has no configuration."""
+    for n in range(3):
+        add_run(maker, f"r{n}", start=3600 * n, price_per_hour=None, instance_type="m5.xlarge" if n == 0 else None)
+        maker.host(start=3600 * n + 20, end=3600 * n + 30, lifecycle="spot" if n == 0 else None)
+        add_execution(maker, f"r{n}", start=3600 * n, wall=360, cpu=300, requested_cpus=4.0)
+    rows = {life: dataclasses.replace(price("m5.xlarge", per, 4, 16), lifecycle=life) for life, per in
+            (("on-demand", 2.0), ("spot", 0.5))}  # fmt: skip
+    assert only(maker, prices=Prices([*rows.values()])).saving == pytest.approx(0.5 * 0.1 * (1 - 0.25))
+    assert only(maker, prices=Prices([rows["on-demand"]])).saving is None
 
 
 def test_a_limit_of_the_whole_run_saves_nothing_of_one_task(maker: LakeMaker) -> None:

@@ -40,6 +40,30 @@ def seconds(cpu: dict[str, float]) -> dict[str, float]:
     return {name: round(value / S, 3) for name, value in cpu.items()}
 
 
+def test_the_price_is_that_of_the_lifecycle_or_of_the_records(maker: LakeMaker) -> None:
+    rows = [
+        Price(line=2, instance_type="m5.large", lifecycle="on-demand", per_hour=2.0),
+        Price(line=3, instance_type="m5.large", lifecycle="spot", per_hour=0.5),
+    ]
+    for n, (facts, per_hour, source) in enumerate((
+        ({"lifecycle": "spot", "price_per_hour": 7.0}, 0.5, "price table"),
+        ({"lifecycle": "on-demand"}, 2.0, "price table"),
+        ({"lifecycle": "capacity-block", "price_per_hour": 7.0}, 7.0, "records"),
+        ({"price_per_hour": 7.0}, 7.0, "records"),
+        ({}, None, "unknown"),
+    )):  # fmt: skip
+        maker.host(start=0, end=HOUR, host_id=f"h{n}", host_name=f"node{n}", instance_type="m5.large", **facts)
+        found = sweep(maker, prices=Prices(rows, path="prices.csv"))
+        (host,) = [h for h in found.hosts if h.host_name == f"node{n}"]
+        assert (host.price_per_hour, host.price_source) == (per_hour, source)
+    at = "prices.csv: lines 2, 3: these rows apply to"
+    keys = "host.lifecycle in its agent's configuration or a row with its name in the column host decides"
+    why = f"alike and disagree: {keys}"
+    assert [w for w in found.warnings if w.startswith("prices.csv")] == [
+        f"{at} node3 {why}; the price in its records is used", f"{at} node4 {why}; its price is unknown",
+    ]  # fmt: skip
+
+
 def test_every_part_of_an_hour(maker: LakeMaker) -> None:
     for n in range(6):
         busy = 90 + (600 if n in (1, 2) else 0)

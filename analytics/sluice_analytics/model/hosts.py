@@ -25,7 +25,8 @@ AMOUNTS = ("cpu_capacity_ns", "cpu_busy_ns", "cpu_iowait_ns", "cpu_steal_ns", "c
 
 COLUMNS = (
     "time", "host_id", "host_name", "boot_id", "agent_id", "seq", "run_id", "interval_ns", "cpus", "memory_bytes",
-    "memory_available_bytes", "rss_attributed_bytes", "instance_type", "price_per_hour", "cloud", "region", *AMOUNTS,
+    "memory_available_bytes", "rss_attributed_bytes", "instance_type", "price_per_hour", "cloud", "region",
+    "lifecycle", *AMOUNTS,
 )  # fmt: skip
 """The columns of a Host record that intervals() keeps."""
 
@@ -154,7 +155,7 @@ def hours(session: Session, scope: Scope, window_us: int, since_us: int, until_u
 
 
 def facts(session: Session, scope: Scope = ALL) -> ir.Table:
-    """One row a host: host_name, cpus, memory_bytes, instance_type, price_per_hour, cloud, region; first and last time.
+    """One row a host: host_name, cpus, memory_bytes, instance_type, price_per_hour, cloud, region and lifecycle.
 
     first_us, last_us: when its records begin and end; interval_ns: the agent's interval (the mean
     of full ones); overlap_us: time that two records cover. only_runs: no daemon recorded it.
@@ -168,6 +169,7 @@ def facts(session: Session, scope: Scope = ALL) -> ir.Table:
         price_per_hour=row.price_per_hour.max(),
         cloud=row.cloud.max(),
         region=row.region.max(),
+        lifecycle=row.lifecycle.max(),
         first_us=row.start_us.min(),
         last_us=row.end_us.max(),
         interval_ns=row.interval_ns.max(),

@@ -23,7 +23,7 @@ from typing import Any
 
 from ..lake.session import Row, Session
 from ..model import hosts
-from ..prices import Price, Prices, cost_of_share
+from ..prices import Prices, cost_of_share
 from . import use
 from .losses import Loss
 from .period import Period
@@ -102,16 +102,13 @@ def read_hosts(session: Session, period: Period, prices: Prices) -> tuple[list[H
     for row in sorted(session.rows(hosts.facts(session, period.scope)), key=lambda r: (r["host_name"], r["host_id"])):
         if period.inside(row["first_us"], row["last_us"]) == 0:
             continue
-        rows = prices.candidates(row["host_name"], row["instance_type"], row["region"], row["cloud"])
-        price: Price | None = None
-        if len({r.per_hour for r in rows}) > 1:
-            warnings.append(
-                f"{row['host_name']}: {len(rows)} equally specific rows of the price table apply to it and disagree; "
-                "its price is unknown (a row with its name in the column host decides)"
-            )
-        elif rows:
-            price = rows[0]
+        names = [row[name] for name in ("host_name", "instance_type", "region", "cloud", "lifecycle")]
+        price = prices.of_host(*names)
         per_hour = price.per_hour if price else row["price_per_hour"]
+        disagreement = prices.disagreement(*names)
+        if disagreement:
+            used = "its price is unknown" if per_hour is None else "the price in its records is used"
+            warnings.append(f"{disagreement}; {used}")
         source = "price table" if price else "records" if per_hour is not None else "unknown"
         found.append(
             Host(

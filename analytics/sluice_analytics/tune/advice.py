@@ -212,7 +212,7 @@ def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: 
     host = basis.hosts.get(basis.newest.host_ids[0])
     if host is None or cpu.recommended is None or ram.recommended is None:
         return None
-    now = prices.of_host(host.host_name, host.instance_type, host.region, host.cloud)
+    now = prices.of_host(*host.names())
     if now is None:
         return None
     costs = []

@@ -197,18 +197,23 @@ def executions(session: Session, runs: list[find.Run]) -> list[Execution]:
 
 
 def hosts(session: Session, runs: list[find.Run], prices: Prices | None = None) -> dict[str, money.Host]:
-    """The hosts of these runs by host_id, as their latest Host records have them; prices by the user's table first."""
+    """The hosts of these runs by host_id; prices by the user's table first.
+
+    Each fact is that of the latest Host record that has it: those that `sluice run` writes lack what only an agent's
+    configuration has.
+    """
     names = {p["host_id"]: p["host_name"] for r in runs for p in r.parts}
     t = session.table("host", dataclasses.replace(scope_of(runs), run_ids=None, hosts=tuple(sorted(names))))
-    rank = ibis.row_number().over(group_by="host_id", order_by=[t.time.desc(), t.seq.desc()])
-    facts = ("cpus", "memory_bytes", "instance_type", "cloud", "region", "price_per_hour")
-    latest = t.select("host_id", "time", "seq", *facts).mutate(_rank=rank).filter(ibis._._rank == 0)
+    facts = ("cpus", "memory_bytes", "instance_type", "cloud", "region", "lifecycle", "price_per_hour")
+    latest = t.group_by("host_id").aggregate(
+        **{name: t[name].argmax(t.time, where=t[name].notnull()) for name in facts}
+    )
     found = {host_id: money.Host(host_id, name) for host_id, name in names.items()}
     for row in session.rows(latest):
         host = found[row["host_id"]]
         for name in facts:
             setattr(host, name, row[name])
-        priced = prices and prices.of_host(host.host_name, host.instance_type, host.region, host.cloud)
+        priced = prices and prices.of_host(*host.names())
         if priced:
             host.price_per_hour = priced.per_hour
     return found

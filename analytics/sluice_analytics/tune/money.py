@@ -29,9 +29,14 @@ class Host:
     instance_type: str | None = None
     cloud: str | None = None
     region: str | None = None
+    lifecycle: str | None = None
     price_per_hour: float | None = None
     records: list[Row] = dataclasses.field(default_factory=list)
     """Host records of the run's time, in order"""
+
+    def names(self) -> tuple[str | None, ...]:
+        """What a row of a price table is chosen by, in the order of Prices.of_host()."""
+        return (self.host_name, self.instance_type, self.region, self.cloud, self.lifecycle)
 
     def public(self) -> dict[str, Any]:
         """What RunReport.hosts has of it."""
@@ -40,17 +45,14 @@ class Host:
 
 
 def unpriced(hosts: Iterable[Host], prices: Prices) -> list[str]:
-    """A sentence for each host for which a price table has no row, or several that differ."""
+    """A sentence for each host for which a price table has several rows that differ, or none where nothing else has."""
     said = []
     for host in hosts:
-        if host.price_per_hour is not None:
-            continue
-        rows = prices.candidates(host.host_name, host.instance_type, host.region, host.cloud)
-        if rows:
-            said.append(
-                f"{len(rows)} rows of the price table apply to {host.host_name}, and differ: its cost is unknown"
-            )
-        else:
+        disagreement = prices.disagreement(*host.names())
+        if disagreement:
+            used = "its cost is unknown" if host.price_per_hour is None else "the price in its records is used"
+            said.append(f"{disagreement}; {used}")
+        elif host.price_per_hour is None:
             known = f"instance type {host.instance_type or 'unknown'}, region {host.region or 'unknown'}"
             said.append(f"the price table has no row for {host.host_name} ({known}): its cost is unknown")
     return said
@@ -67,19 +69,19 @@ def hosts_of(
     scope = Scope(since_us=start_us, until_us=end_us + 120_000_000, hosts=tuple(sorted(names)))
     t = session.table("host", scope)
     wanted = t.select(
-        "time", "host_id", "interval_ns", "cpus", "memory_bytes", "instance_type", "cloud", "region", "price_per_hour",
-        "psi_cpu_some", "psi_memory_some", "psi_memory_full", "psi_io_some", "psi_io_full", "cpu_busy_ns",
-        "cpu_capacity_ns", "cpu_steal_ns",
+        "time", "host_id", "interval_ns", "cpus", "memory_bytes", "instance_type", "cloud", "region", "lifecycle",
+        "price_per_hour", "psi_cpu_some", "psi_memory_some", "psi_memory_full", "psi_io_some", "psi_io_full",
+        "cpu_busy_ns", "cpu_capacity_ns", "cpu_steal_ns",
     )  # fmt: skip
     found = {host_id: Host(host_id, name) for host_id, name in names.items()}
     for row in session.rows(wanted.order_by("time")):
         host = found[row["host_id"]]
         host.records.append(row)
-        for name in ("cpus", "memory_bytes", "instance_type", "cloud", "region", "price_per_hour"):
+        for name in ("cpus", "memory_bytes", "instance_type", "cloud", "region", "lifecycle", "price_per_hour"):
             if row[name] is not None:
                 setattr(host, name, row[name])
     for host in found.values():
-        row_of_table = prices and prices.of_host(host.host_name, host.instance_type, host.region, host.cloud)
+        row_of_table = prices and prices.of_host(*host.names())
         if row_of_table:
             host.price_per_hour = row_of_table.per_hour
     return found
