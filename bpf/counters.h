@@ -17,6 +17,7 @@ counters_begin(struct event_counters *c, struct signal_struct *s, const struct p
 #define COUNTER_GONE(name, gone) c->name = s->gone;
 #define COUNTER_TASK(name, thread) c->name = p->dead.name;
 #define COUNTER_DELAY(name, thread) c->name = p->dead.name;
+#define COUNTER_LIFE(name) c->name = p->dead.name;
 #define COUNTER_PAGES(name, entry) c->name = p->entry;
 #define COUNTER_ENTRY(name, entry) c->name = p->entry;
 #include "resources.h"
@@ -32,19 +33,32 @@ counters_add_thread(struct event_counters *c, struct task_struct *t)
 #include "resources.h"
 }
 
+/* Returns how long a thread has lived by until_ns; 0: by now. Of a thread that has ended until_ns is its end. */
+static __always_inline u64
+life_of(u64 start_ns, u64 until_ns)
+{
+	u64 now_ns = until_ns ? until_ns : bpf_ktime_get_boot_ns();
+
+	return now_ns > start_ns ? now_ns - start_ns : 0;
+}
+
+/* A member of struct task_delay_info, which not every kernel has; 0: it has none. */
+#define DELAY_OF(d, thread) (bpf_core_field_exists((d)->thread) ? (d)->thread : 0)
+
 /*
  * Adds the counters that we sum ourselves when a thread exits: for the leader, whose own counters last as long
- * as the process, and for threads that have not exited. d: its delays.
+ * as the process, and for threads that have not exited. d: its delays. end_ns: of the process; 0: it lives.
  */
 static __always_inline void
-counters_add_own(struct event_counters *c, struct task_struct *t, struct task_delay_info *d, u32 *flags)
+counters_add_own(struct event_counters *c, struct task_struct *t, struct task_delay_info *d, u64 end_ns, u32 *flags)
 {
 #define COUNTER_TASK(name, thread) c->name += t->thread;
+#define COUNTER_LIFE(name) c->name += life_of(t->start_boottime, end_ns);
 #include "resources.h"
 	if (d) {
-#define COUNTER_DELAY(name, thread) c->name += d->thread;
+#define COUNTER_DELAY(name, thread) c->name += DELAY_OF(d, thread);
 #include "resources.h"
-		*flags |= EVENT_HAS_BLOCK_IO;
+		*flags |= delay_flags();
 	}
 }
 
@@ -258,6 +272,7 @@ state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 #define COUNTER_GONE(name, gone) c->name = p->end_##name;
 #define COUNTER_TASK(name, thread) c->name = p->dead.name + p->leader.name;
 #define COUNTER_DELAY(name, thread) c->name = p->dead.name + p->leader.name;
+#define COUNTER_LIFE(name) c->name = p->dead.name + p->leader.name;
 #define COUNTER_PAGES(name, entry) c->name = p->entry;
 #define COUNTER_ENTRY(name, entry) c->name = p->entry;
 #include "resources.h"

@@ -37,10 +37,7 @@ refused_before(const struct task_struct *leader)
 static __always_inline bool
 is_being_forked(const struct task_struct *t)
 {
-	const struct task_struct___from_5_14 *now = (const void *)t;
-	const struct task_struct___until_5_13 *old = (const void *)t;
-
-	return (bpf_core_field_exists(now->__state) ? now->__state : (u32)old->state) & TASK_NEW;
+	return task_state(t) & TASK_NEW;
 }
 
 /* Follows a process that runs already. Its totals so far are the base of its usage. */

@@ -56,6 +56,8 @@ enum event_flag {
 	EVENT_EXE_OF_ROOT = 1 << 15,	/* the host's root owns the executable: see is_exe_of_root() in judge.h */
 	EVENT_ELEVATED = 1 << 16,	/* with credentials: it may do more than its user, see elevated_of() */
 	EVENT_TORN = 1 << 17,		/* snapshot: it has threads that were released meanwhile twice, or not at all */
+	EVENT_HAS_THRASHING = 1 << 18,	/* with EVENT_HAS_BLOCK_IO: this kernel counts these delays too */
+	EVENT_HAS_COMPACT = 1 << 19,
 };
 
 enum event_net {		/* the classes of sockets that are counted separately */

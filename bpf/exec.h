@@ -49,6 +49,7 @@ leader_is_dead(struct proc *p)
 {
 #define COUNTER_TASK(name, thread) p->dead.name += p->leader.name;
 #define COUNTER_DELAY(name, thread) p->dead.name += p->leader.name;
+#define COUNTER_LIFE(name) p->dead.name += p->leader.name;
 #include "resources.h"
 	__builtin_memset(&p->leader, 0, sizeof(p->leader));
 }
@@ -57,14 +58,14 @@ leader_is_dead(struct proc *p)
 static __always_inline u32
 exec_replaces(struct event_exec *e, const struct task *k, const struct proc *p)
 {
-	u32 flags = EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+	u32 flags = EVENT_REPLACED | (p->has_block_io ? delay_flags() : 0);
 	struct task_delay_info *delays;
 	u64 unaccounted, sum;
 
 	READ_POINTER(delays, k->untrusted->delays);
 	counters_begin(&e->prev, k->signal, p);
 	counters_add_thread(&e->prev, k->t);
-	counters_add_own(&e->prev, k->t, delays, &flags);
+	counters_add_own(&e->prev, k->t, delays, 0, &flags);
 	unaccounted = counters_unaccounted(k, &sum);
 	e->prev.runtime_ns = k->signal->sum_sched_runtime + sum + unaccounted;	/* no other thread is left */
 	e->prev.peak_rss = p->old_peak;
@@ -91,6 +92,7 @@ exec_left_out(struct scratch *s, const struct task *k, struct proc *p)
 
 	__sync_fetch_and_add(&left_out, 1);
 	if (is_end) {
+		waits_settle(p);
 		__builtin_memset(e, 0, __builtin_offsetof(struct event_exec, prev));
 		flags |= exec_replaces(e, k, p);
 	}
@@ -189,6 +191,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	e->head.time_ns = bpf_ktime_get_boot_ns();
 	flags = EVENT_EXECED | context.elevated;
 	if (p->execed) {
+		waits_settle(p);
 		flags |= exec_replaces(e, k, p);
 		p->self.index++;
 		p->program_start_ns = e->head.time_ns;

@@ -11,7 +11,8 @@ static __always_inline void
 thread_read(struct thread_sums *sums, struct task_struct *t, struct task_delay_info *d)
 {
 #define COUNTER_TASK(name, thread) sums->name = t->thread;
-#define COUNTER_DELAY(name, thread) sums->name = d ? d->thread : 0;
+#define COUNTER_DELAY(name, thread) sums->name = d ? DELAY_OF(d, thread) : 0;
+#define COUNTER_LIFE(name) sums->name = life_of(t->start_boottime, 0);
 #include "resources.h"
 }
 
@@ -24,6 +25,7 @@ thread_add(struct thread_sums *sums, struct task_struct *t, struct task_delay_in
 	thread_read(&one, t, d);
 #define COUNTER_TASK(name, thread) __sync_fetch_and_add(&sums->name, one.name);
 #define COUNTER_DELAY(name, thread) __sync_fetch_and_add(&sums->name, one.name);
+#define COUNTER_LIFE(name) __sync_fetch_and_add(&sums->name, one.name);
 #include "resources.h"
 }
 

@@ -71,8 +71,9 @@ int BPF_PROG(on_free, struct task_struct *t)
 		e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
 	if (e) {
 		flags = 0;
+		waits_settle(p);
 		state_fill(e, t, signal, p);
-		counters_add_own(&e->counters, t, t->delays, &flags);
+		counters_add_own(&e->counters, t, t->delays, p->end_ns, &flags);
 		e->flags |= flags;
 		e->head.kind = EVENT_EXIT;
 		bpf_ringbuf_submit(e, wake_flags(e->head.time_ns));

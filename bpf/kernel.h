@@ -90,6 +90,7 @@ struct rq {
 
 struct cfs_rq {
 	struct rq *rq;			/* of the CPU that the task is on, whatever schedules it */
+	int throttle_count;		/* groups around it without quota left; with CONFIG_CFS_BANDWIDTH */
 };
 
 struct sched_entity {
@@ -101,6 +102,10 @@ struct sched_entity {
 
 struct task_delay_info {
 	u64 blkio_delay;
+	u64 swapin_delay;
+	u64 freepages_delay;
+	u64 thrashing_delay;		/* from 4.20 */
+	u64 compact_delay;		/* from 5.18 */
 };
 
 /* paths */
@@ -372,6 +377,8 @@ struct seq_file;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+	u64 session_id;
+	u64 seq_num;			/* tasks before this one */
 };
 
 struct bpf_iter__task {
@@ -387,6 +394,16 @@ struct bpf_iter__bpf_map_elem {
 	void *key;
 	void *value;
 };
+
+/* Returns TASK_... of a task; 0: it is runnable. */
+static __always_inline u32
+task_state(const struct task_struct *t)
+{
+	const struct task_struct___from_5_14 *now = (const void *)t;
+	const struct task_struct___until_5_13 *old = (const void *)t;
+
+	return bpf_core_field_exists(now->__state) ? now->__state : (u32)old->state;
+}
 
 static __always_inline u64
 exec_id_of(const struct task_struct *t)
@@ -407,6 +424,7 @@ forker_exec_id_of(const struct task_struct *t)
 #define SIGNAL_GROUP_EXIT 0x4
 #define PF_EXITING 0x4
 #define PF_FORKNOEXEC 0x40
+#define TASK_NOLOAD 0x400
 #define TASK_NEW 0x800
 #define PF_KTHREAD 0x00200000
 #define SIGCHLD 17

@@ -12,6 +12,7 @@
  *   COUNTER_GONE(name, gone)            member of signal_struct alone
  *   COUNTER_TASK(name, thread)          member of each task_struct; sluice adds up the values of released threads
  *   COUNTER_DELAY(name, thread)         the same in task_delay_info, which a thread may lack
+ *   COUNTER_LIFE(name)                  how long each thread has lived
  *   COUNTER_PAGES(name, entry)          a number of pages in struct proc; in struct counters bytes, as name_bytes
  *   COUNTER_ENTRY(name, entry)          member of struct proc
  *
@@ -48,6 +49,9 @@
 #ifndef COUNTER_DELAY
 #define COUNTER_DELAY(name, thread) COUNTER(name)
 #endif
+#ifndef COUNTER_LIFE
+#define COUNTER_LIFE(name) COUNTER(name)
+#endif
 #ifndef COUNTER_PAGES
 #define COUNTER_PAGES(name, entry) COUNTER(name)
 #endif
@@ -67,6 +71,10 @@
 	COUNTER_TASK(name, thread) RESOURCE(NAME, name, unit, SUM, is_complete, since, doc)
 #define SUM_OF_SOCKETS(NAME, name, unit, entry, since, doc) \
 	COUNTER_ENTRY(name, entry) RESOURCE(NAME, name, unit, SUM, has_network, since, doc)
+#define SUM_OF_DELAYS(NAME, name, unit, thread, when, since, doc) \
+	COUNTER_DELAY(name, thread) RESOURCE(NAME, name, unit, SUM, when, since, doc)
+#define SUM_OF_WAITS(NAME, name, unit, entry, since, doc) \
+	COUNTER_ENTRY(name, entry) RESOURCE(NAME, name, unit, SUM, is_complete, since, doc)
 
 /* CPU time: runtime is exact; utime and stime are samples at each tick, used to split it. */
 COUNTER_SIGNAL(runtime_ns, se.sum_exec_runtime, sum_sched_runtime)
@@ -135,12 +143,55 @@ SUM_OF_SOCKETS(UNIX_TX_BYTES, unix_tx_bytes, bytes, net_tx[EVENT_NET_UNIX], 1,
     "Bytes sent on Unix domain sockets")
 SUM_OF_TASKS(CPU_MIGRATIONS, cpu_migrations, migrations, se.nr_migrations, 3,
     "Times that the scheduler moved one of its threads to another CPU, as se.nr_migrations of /proc/PID/sched")
+/* Of the threads' time: how much there was, delays that the kernel counts, and what each pass saw them wait for. */
+COUNTER_LIFE(thread_ns)
+RESOURCE(THREAD_NS, thread_ns, nanoseconds, SUM, is_complete, 7,
+    "Nanoseconds that its threads existed, added up: the whole of which CPU time, run_delay_ns and waits are parts")
+SUM_OF_DELAYS(SWAPIN_DELAY_NS, swapin_delay_ns, nanoseconds, swapin_delay, has_block_io, 7,
+    "Nanoseconds that its threads waited for pages from swap; null unless the kernel's delay accounting is on")
+SUM_OF_DELAYS(RECLAIM_DELAY_NS, reclaim_delay_ns, nanoseconds, freepages_delay, has_block_io, 7,
+    "Nanoseconds in which its threads had to make memory free, on a CPU or waiting; null unless delay accounting is on")
+SUM_OF_DELAYS(THRASHING_DELAY_NS, thrashing_delay_ns, nanoseconds, thrashing_delay, has_thrashing, 7,
+    "Nanoseconds that its threads waited for pages that had been evicted not long before; null unless delay accounting is on")
+SUM_OF_DELAYS(COMPACT_DELAY_NS, compact_delay_ns, nanoseconds, compact_delay, has_compact, 7,
+    "Nanoseconds in which its threads compacted memory; null unless delay accounting is on, and before Linux 5.18")
+SUM_OF_WAITS(WAIT_SAMPLES, wait_samples, samples, wait_samples, 7,
+    "Times that a pass over all threads, one a second, found a thread of it asleep: what the following fields rest on")
+SUM_OF_WAITS(WAIT_UNINTERRUPTIBLE_NS, wait_uninterruptible_ns, nanoseconds, uninterruptible_ns, 7,
+    "Nanoseconds of its threads in uninterruptible sleep, state D, of whatever kind; sampled")
+SUM_OF_WAITS(WAIT_STOPPED_NS, wait_stopped_ns, nanoseconds, waited_ns[WAIT_STOPPED], 7,
+    "Nanoseconds that its threads were stopped by a signal, a tracer or a freezer; sampled")
+SUM_OF_WAITS(WAIT_NETWORK_FS_NS, wait_network_fs_ns, nanoseconds, waited_ns[WAIT_NETWORK_FS], 7,
+    "Nanoseconds that its threads waited for a file system of another machine or program: NFS, Lustre, FUSE; sampled")
+SUM_OF_WAITS(WAIT_SWAP_NS, wait_swap_ns, nanoseconds, waited_ns[WAIT_SWAP], 7,
+    "Nanoseconds that its threads waited for pages from swap; sampled")
+SUM_OF_WAITS(WAIT_RECLAIM_NS, wait_reclaim_ns, nanoseconds, waited_ns[WAIT_RECLAIM], 7,
+    "Nanoseconds that its threads waited until memory was made free; sampled")
+SUM_OF_WAITS(WAIT_BLOCK_NS, wait_block_ns, nanoseconds, waited_ns[WAIT_BLOCK], 7,
+    "Nanoseconds that its threads waited for a block device or a file system on one; sampled")
+SUM_OF_WAITS(WAIT_NETWORK_NS, wait_network_ns, nanoseconds, waited_ns[WAIT_NETWORK], 7,
+    "Nanoseconds that its threads waited for internet sockets; sampled")
+SUM_OF_WAITS(WAIT_PIPE_NS, wait_pipe_ns, nanoseconds, waited_ns[WAIT_PIPE], 7,
+    "Nanoseconds that its threads waited for another program, by a pipe, a Unix domain socket or a queue; sampled")
+SUM_OF_WAITS(WAIT_LOCK_NS, wait_lock_ns, nanoseconds, waited_ns[WAIT_LOCK], 7,
+    "Nanoseconds that its threads waited for a lock: a futex, a lock of a file, a semaphore; sampled")
+SUM_OF_WAITS(WAIT_CHILD_NS, wait_child_ns, nanoseconds, waited_ns[WAIT_CHILD], 7,
+    "Nanoseconds that its threads waited for processes that it had started; sampled")
+SUM_OF_WAITS(WAIT_TIMER_NS, wait_timer_ns, nanoseconds, waited_ns[WAIT_TIMER], 7,
+    "Nanoseconds that its threads slept for a set time; sampled")
+SUM_OF_WAITS(WAIT_POLL_NS, wait_poll_ns, nanoseconds, waited_ns[WAIT_POLL], 7,
+    "Nanoseconds that its threads waited for any of several files, a request, a terminal or a signal; sampled")
+SUM_OF_WAITS(WAIT_OTHER_NS, wait_other_ns, nanoseconds, waited_ns[WAIT_OTHER], 7,
+    "Nanoseconds that its threads waited in a place of the kernel that is in no other class; sampled")
+SUM_OF_WAITS(WAIT_THROTTLED_NS, wait_throttled_ns, nanoseconds, waited_ns[WAIT_THROTTLED], 7,
+    "Nanoseconds that its threads could have run, but their control group had used up its quota; sampled, a part of run_delay_ns")
 
 #undef COUNTER
 #undef COUNTER_SIGNAL
 #undef COUNTER_GONE
 #undef COUNTER_TASK
 #undef COUNTER_DELAY
+#undef COUNTER_LIFE
 #undef COUNTER_PAGES
 #undef COUNTER_ENTRY
 #undef RESOURCE
@@ -148,3 +199,5 @@ SUM_OF_TASKS(CPU_MIGRATIONS, cpu_migrations, migrations, se.nr_migrations, 3,
 #undef SUM_OF_SIGNAL
 #undef SUM_OF_TASKS
 #undef SUM_OF_SOCKETS
+#undef SUM_OF_DELAYS
+#undef SUM_OF_WAITS

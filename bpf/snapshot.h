@@ -9,6 +9,7 @@
 #include "discovery.h"
 #include "pages.h"
 #include "sums.h"
+#include "waits.h"
 
 u32 snapshot_retries = 0;	/* threads that may still be read again in this pass, see is_torn() */
 
@@ -94,6 +95,7 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 		return NULL;
 	}
+	process_sample(t, p);
 	ended = ended_flags(t, signal, p);
 	state_fill(e, t, signal, p);
 	e->flags |= ended;
@@ -204,8 +206,12 @@ int on_task(struct bpf_iter__task *ctx)
 	u64 time_ns;
 	u32 sequence;
 
-	if (!t || t->pid != t->tgid)
+	if (!t)
 		return 0;
+	if (t->pid != t->tgid) {
+		worker_sample(t);
+		return 0;
+	}
 	task_read(&k, t);
 	task_follow(&k);
 	sequence = sums_sequence(&k);
@@ -242,8 +248,12 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 	u64 time_ns;
 	u32 sequence;
 
-	if (!t || t->pid != t->tgid)
+	if (!t)
 		return 0;
+	if (t->pid != t->tgid) {
+		worker_sample(t);
+		return 0;
+	}
 	task_read(&k, t);
 	task_follow(&k);
 	sequence = sums_sequence(&k);

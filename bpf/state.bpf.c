@@ -10,6 +10,7 @@ struct fresh_map fresh_proc SEC(".maps");
 struct exited_map threads_exited SEC(".maps");
 struct cpu_offsets_map cpu_offsets SEC(".maps");
 struct users_map users SEC(".maps");
+struct wait_classes_map wait_classes SEC(".maps");
 
 u64 retake_ns = 0;
 

@@ -15,9 +15,10 @@
 #include "event.h"
 #include "filter_map.h"
 #include "user.h"
+#include "wait.h"
 
 #define RING_BYTES (8 << 20)	/* default; user space may set another before load */
-#define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 9 MiB */
+#define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 14 MiB */
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
 #define KEPT_TGIDS 16	/* agent/subscription.h has as many subscriptions */
@@ -28,6 +29,7 @@
 struct thread_sums {
 #define COUNTER_TASK(name, thread) u64 name;
 #define COUNTER_DELAY(name, thread) u64 name;
+#define COUNTER_LIFE(name) u64 name;
 #include "resources.h"
 };
 
@@ -100,6 +102,15 @@ struct proc {
 	/* sums over all sockets */
 	u64	net_rx[EVENT_NET_COUNT];
 	u64	net_tx[EVENT_NET_COUNT];
+	/* what passes have seen its threads wait for, see waits.h */
+	u64	waited_ns[WAIT_CLASSES];
+	u64	uninterruptible_ns;
+	u64	wait_samples;
+	u64	sampled_ns;		/* the last of these passes */
+	u64	moved_bytes;		/* over internet sockets, until then */
+	u64	unnamed_stack;		/* a stack whose class was not known, and how long threads waited there */
+	u64	unnamed_ns;
+	u32	poll_class;		/* enum wait_class: what it waits for that polls */
 };
 
 /* The values that the rules look at, and the results. */
@@ -198,12 +209,20 @@ struct cgroups_map {	/* cgroups whose path user space has */
 	__type(value, u8);
 };
 
+struct wait_classes_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WAIT_STACKS_MAX);
+	__type(key, u64);		/* hash of a stack, see waits.h */
+	__type(value, u32);		/* enum wait_class */
+};
+
 extern struct procs_map procs SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 extern struct fresh_map fresh_proc SEC(".maps");	/* an entry under construction */
 extern struct exited_map threads_exited SEC(".maps");
 extern struct cpu_offsets_map cpu_offsets SEC(".maps");
 extern struct users_map users SEC(".maps");
+extern struct wait_classes_map wait_classes SEC(".maps");
 
 extern u64 retake_ns;		/* number of the first pass of this load's last retake, see stale.h; 0: none */
 
@@ -278,12 +297,40 @@ wake_flags(u64 time_ns)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
+/* Adds the time that was kept apart to its class, if that is known by now. */
+static __always_inline void
+waits_settle(struct proc *p)
+{
+	u32 *known, class;
+
+	if (!p->unnamed_ns)
+		return;
+	known = bpf_map_lookup_elem(&wait_classes, &p->unnamed_stack);
+	class = known ? *known : WAIT_UNNAMED;
+	if (class == WAIT_POLL)
+		class = p->poll_class;
+	if (class >= WAIT_CLASSES)
+		return;
+	p->waited_ns[class] += p->unnamed_ns;
+	p->unnamed_ns = 0;
+}
+
+/* Returns the flags of a record whose process has delays. */
+static __always_inline u32
+delay_flags(void)
+{
+	struct task_delay_info *d = NULL;
+
+	return EVENT_HAS_BLOCK_IO | (bpf_core_field_exists(d->thrashing_delay) ? EVENT_HAS_THRASHING : 0) |
+	    (bpf_core_field_exists(d->compact_delay) ? EVENT_HAS_COMPACT : 0);
+}
+
 /* Returns the flags of a record that come from p. */
 static __always_inline u32
 proc_flags(const struct proc *p)
 {
 	return (p->execed ? EVENT_EXECED : 0) | (p->has_peak ? EVENT_HAS_PEAK : 0) |
-	    (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0) | (p->is_canary ? EVENT_CANARY : 0) |
+	    (p->has_block_io ? delay_flags() : 0) | (p->is_canary ? EVENT_CANARY : 0) |
 	    (p->is_cut ? EVENT_THREADS_CUT : 0);
 }
 

@@ -33,12 +33,13 @@ add_thread(u64 task)
 	if (BPF_CORE_READ(t, flags) & PF_EXITING && BPF_CORE_READ(t, pid) != BPF_CORE_READ(t, tgid))
 		return 0;	/* on_exit has added the rest, or will */
 #define COUNTER_TASK(name, thread) c->name += BPF_CORE_READ(t, thread);
+#define COUNTER_LIFE(name) c->name += life_of(BPF_CORE_READ(t, start_boottime), e->end_ns);
 #include "resources.h"
 	d = BPF_CORE_READ(t, delays);
 	if (d) {
-#define COUNTER_DELAY(name, thread) c->name += BPF_CORE_READ(d, thread);
+#define COUNTER_DELAY(name, thread) c->name += bpf_core_field_exists(d->thread) ? BPF_CORE_READ(d, thread) : 0;
 #include "resources.h"
-		e->flags |= EVENT_HAS_BLOCK_IO;
+		e->flags |= delay_flags();
 	}
 	return 0;
 }
@@ -90,7 +91,7 @@ add_only_thread(struct event_state *e, const struct task *k)
 
 	READ_POINTER(delays, k->untrusted->delays);
 	counters_add_thread(&e->counters, k->t);
-	counters_add_own(&e->counters, k->t, delays, &flags);
+	counters_add_own(&e->counters, k->t, delays, e->end_ns, &flags);
 	e->flags |= flags;
 }
 

@@ -13,7 +13,7 @@ import fastavro
 
 from sluice_analytics.lake import files, run_index
 
-FROM = 16 * 1024
+FROM = 32 * 1024
 """RUN_INDEX_FROM: a smaller file has none"""
 
 RUNS_MAX = 64

@@ -306,6 +306,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 		a->counts.broken_passes++;
 		return false;	/* processes that it did not reach are not gone */
 	}
+	agent_class_waits(a);
 	if (with_untracked) {
 		a->other_processes = a->pass.untracked;
 		a->other_threads = a->pass.untracked_threads;

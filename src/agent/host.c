@@ -284,6 +284,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 
 	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
 		c.known_since_ns[i] = probes_known_since_ns(a->probes, i);
+	c.host_cpus = (struct opt_double){ a->cpus, a->cpus > 0 };
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	ops.wal = on_wal_entry;
 	ops.container = host_on_container;

@@ -119,6 +119,7 @@ open_correlator(struct agent *a, const struct agent_run_options *o)
 	c.work_dir = work_dir;
 	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
 		c.known_since_ns[i] = a->probes != NULL ? probes_known_since_ns(a->probes, i) : UINT64_MAX;
+	c.host_cpus = (struct opt_double){ a->cpus, a->cpus > 0 };
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	c.memory_limit_bytes = limits.memory_bytes;
 	c.cpu_limit = limits.cpus;

@@ -197,6 +197,8 @@ bool agent_drain(struct agent *a);
 void agent_lose(struct agent *a, uint64_t n);
 /* Makes one pass over all followed processes; returns false if it broke off. */
 bool agent_snapshot(struct agent *a, bool with_usage, bool with_untracked);
+/* Classes the stacks that the last pass has found for the first time (waits.c). */
+void agent_class_waits(struct agent *a);
 /* Reads what an iterator writes, and closes fd; returns false if it broke off. */
 bool agent_read_states(struct agent *a, int fd);
 /* Adds limits to a cgroup's path and passes it to the correlator and to the rules in the kernel. */

@@ -453,6 +453,7 @@ probes_snapshot_open(struct probes *p, bool all)
 	__atomic_store_n(&p->skel->bss->snapshot_judge, FILTER_JUDGE_NOT, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->skel->bss->snapshot_left_out, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->skel->bss->snapshot_retries, SNAPSHOT_RETRIES, __ATOMIC_SEQ_CST);
+	probes_waits_begin(p);
 	fd = bpf_iter_create(bpf_link__fd(p->iterator));
 	return fd < 0 ? -errno : fd;
 }

@@ -169,6 +169,16 @@ uint64_t probes_gone(const struct probes *p);
  */
 int probes_snapshot_open(struct probes *p, bool all);
 /*
+ * Returns a file with the names of the stacks that the last pass found and that have no class (bpf/waits.h), a line for
+ * each: its hash, a space, and its functions. The fd is the caller's; -ENODATA: there are none; or another negative
+ * errno. What is not classed by probes_waits_end() may be found again.
+ */
+int probes_waits_open(struct probes *p);
+/* Says of a stack, by its hash, to which enum wait_class it belongs. 0 or a negative errno. */
+int probes_waits_class(struct probes *p, uint64_t hash, uint32_t class);
+void probes_waits_end(struct probes *p);
+
+/*
  * Returns a file like probes_snapshot_open() for all processes that are to be followed, with the credentials of
  * each: processes that ran before the probes are entered, and reported as EVENT_DISCOVERED, unless the rules
  * (filter.h) leave them out.

@@ -15,6 +15,7 @@
 #include "event.h"
 #include "filter_map.h"
 #include "user.h"
+#include "wait.h"
 
 typedef uint32_t u32;
 typedef uint64_t u64;
@@ -73,6 +74,9 @@ int probes_pins_take_over(struct probes *p);
 void probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uint64_t epoch);
 /* Returns that variable, signals[].lease or since_ns, of the memory that is shared with the kernel side. */
 uint64_t *probes_shared(struct sluice_bpf__data_shared *shared, size_t offset);
+
+/* probes_waits.c: the next pass samples where threads wait, for the time since the last one. */
+void probes_waits_begin(struct probes *p);
 
 /* probes_stale.c: attaches on_stale_until_5_13 where it is loaded, to the map of processes. Returns 0 or -errno. */
 int probes_stale_attach(struct probes *p);

@@ -12,7 +12,7 @@
  * 5.11 on count the maps as memory of the agent, of which its service unit (MemoryMax=) allows 512 MiB.
  */
 #define PROCESSES_LEAST 1024
-#define PROCESSES_MOST 262144
+#define PROCESSES_MOST 196608
 #define RING_LEAST (UINT64_C(256) << 10)
 #define RING_MOST (UINT64_C(64) << 20)
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define SIZES_PROCESSES 16384		/* that a run follows at once */
-#define SIZES_PROCESS_BYTES 664		/* of the kernel's memory for each */
+#define SIZES_PROCESS_BYTES 904		/* of the kernel's memory for each */
 
 struct sizes {
 	uint32_t max_processes;
@@ -20,7 +20,7 @@ struct sizes {
 /*
  * Returns the sizes for a host of so many possible CPUs and so much memory:
  *
- *	processes	1024 for each CPU, 32,768 to 262,144, in at most 1/200 of the memory
+ *	processes	1024 for each CPU, 32,768 to 196,608, in at most 1/200 of the memory
  *	ring		128 KiB for each CPU, 4 to 64 MiB, in at most 1/256 of the memory, as a power of two
  *
  * One user may have half of the processes (bpf/share.h), thus as many as a run. Both together are below a hundredth of

@@ -137,9 +137,7 @@ print_rows(FILE *f, const struct summary_options *o)
 		t->wall_ns = s->wall_ns;
 		t->cpu_cores = cores(&s->usage, s->wall_ns);
 		t->usage = &s->usage;
-		t->run_delay = s->shares.run_delay;
-		t->block_io = s->shares.block_io;
-		t->bound = s->bound;
+		t->verdict = s->verdict;
 		shown++;
 	}
 	fputc('\n', f);
@@ -204,12 +202,30 @@ share_json(struct opt_double share)
 	return share.known ? json_real(share.value) : json_null();
 }
 
+/* The parts of a bill, each in nanoseconds; the caller owns the result, as that of the function below. */
+static json_t *
+bill_json(const struct bill *b)
+{
+	json_t *object = json_object();
+
+#define BILL_JSON(ID, name)	\
+	json_object_set_new(object, #name "_ns", b->part[BILL_##ID].known ?	\
+	    json_integer((json_int_t)b->part[BILL_##ID].value) : json_null());
+	BILL_EACH(BILL_JSON)
+#undef BILL_JSON
+	return object;
+}
+
 static json_t *
 row_json(const struct summary_row *r)
 {
-	return json_pack("{ss? ss? ss? sI sI sI so ss? s{so so so so so}}", "task", r->task, "sample",
+	const struct verdict *v = &r->verdict;
+
+	return json_pack("{ss? ss? ss? sI sI sI so ss? so ss? ss? so so ss? s{so so so so so}}", "task", r->task, "sample",
 	    r->sample, "tool", r->tool, "programs", (json_int_t)r->programs, "failed_programs",
 	    (json_int_t)r->failed, "wall_ns", (json_int_t)r->wall_ns, "usage", usage_json(&r->usage),
+	    "demand", demand_name(v->demand), "demand_confidence", share_json(v->confidence), "waiting_for", v->waiting_for,
+	    "denied", denied_name(v->denied), "denied_share", share_json(v->denied_share), "bill", bill_json(&r->bill),
 	    "bound", bound_name(r->bound), "shares", "cpu", share_json(r->shares.cpu), "run_delay",
 	    share_json(r->shares.run_delay), "block_io", share_json(r->shares.block_io), "memory",
 	    share_json(r->shares.memory), "idle", share_json(r->shares.idle));

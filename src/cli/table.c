@@ -4,6 +4,7 @@
  */
 #include "cli/table.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <libsmartcols/libsmartcols.h>
 #include <stdbool.h>
@@ -30,8 +31,8 @@ enum column {
 	COLUMN_READ,
 	COLUMN_WRITE,
 	COLUMN_NET,
-	COLUMN_WAITING,
-	COLUMN_BOUND,
+	COLUMN_DEMAND,
+	COLUMN_DENIED,
 	COLUMN_COUNT,
 };
 
@@ -48,8 +49,8 @@ static const struct {
 	[COLUMN_READ] = { "read", SCOLS_FL_RIGHT },
 	[COLUMN_WRITE] = { "write", SCOLS_FL_RIGHT },
 	[COLUMN_NET] = { "net", SCOLS_FL_RIGHT },
-	[COLUMN_WAITING] = { "waiting", SCOLS_FL_RIGHT },
-	[COLUMN_BOUND] = { "bound", 0 },
+	[COLUMN_DEMAND] = { "demand", 0 },
+	[COLUMN_DENIED] = { "denied", 0 },
 };
 
 /* Separates columns; the narrow one is used if the wide one makes the table too wide for the terminal. */
@@ -171,19 +172,50 @@ show_net(const struct usage *u, char *out)
 		snprintf(out, CELL_SIZE, UNKNOWN);
 }
 
-static const char *
-show_share(struct opt_double share, char *out, size_t size)
+/* A value of a record as a word: "RUN_QUEUE" becomes "run queue". */
+static void
+show_word(const char *name, char *out, size_t size)
 {
-	if (share.known)
-		return format_percent(share.value, out, size);
-	return UNKNOWN;
+	size_t i;
+
+	for (i = 0; name[i] != '\0' && i + 1 < size; i++)
+		out[i] = name[i] == '_' ? ' ' : (char)tolower((unsigned char)name[i]);
+	out[i] = '\0';
+}
+
+static void
+show_demand(const struct verdict *v, char *out)
+{
+	char word[FORMAT_SIZE], wait[FORMAT_SIZE];
+
+	if (v->demand == DEMAND_NONE) {
+		snprintf(out, CELL_SIZE, UNKNOWN);
+	} else if (v->waiting_for != NULL) {
+		show_word(v->waiting_for, wait, sizeof(wait));
+		snprintf(out, CELL_SIZE, "waits: %s", wait);
+	} else {
+		show_word(demand_name(v->demand), word, sizeof(word));
+		snprintf(out, CELL_SIZE, "%s", word);
+	}
+}
+
+static void
+show_denied(const struct verdict *v, char *out)
+{
+	char word[FORMAT_SIZE], share[FORMAT_SIZE];
+
+	if (v->denied == DENIED_NONE || v->denied == DENIED_NOTHING) {
+		snprintf(out, CELL_SIZE, UNKNOWN);
+		return;
+	}
+	show_word(denied_name(v->denied), word, sizeof(word));
+	snprintf(out, CELL_SIZE, "%s %s", word, format_percent(v->denied_share.value, share, sizeof(share)));
 }
 
 static void
 show_row(const struct table_row *row, struct cells *c)
 {
 	char a[FORMAT_SIZE], b[FORMAT_SIZE];
-	const char *bound = bound_name(row->bound);
 
 	show_name(row->task, c->task, sizeof(c->task));
 	show_name(row->tool, c->tool, sizeof(c->tool));
@@ -202,9 +234,8 @@ show_row(const struct table_row *row, struct cells *c)
 	show_bytes(row->usage, USAGE_READ_BYTES, c->number[COLUMN_READ]);
 	show_bytes(row->usage, USAGE_WRITE_BYTES, c->number[COLUMN_WRITE]);
 	show_net(row->usage, c->number[COLUMN_NET]);
-	snprintf(c->number[COLUMN_WAITING], CELL_SIZE, "run %s io %s",
-	    show_share(row->run_delay, a, sizeof(a)), show_share(row->block_io, b, sizeof(b)));
-	snprintf(c->number[COLUMN_BOUND], CELL_SIZE, "%s", bound != NULL ? bound : UNKNOWN);
+	show_demand(&row->verdict, c->number[COLUMN_DEMAND]);
+	show_denied(&row->verdict, c->number[COLUMN_DENIED]);
 }
 
 static const char *

@@ -23,9 +23,7 @@ struct table_row {
 	uint64_t wall_ns;
 	struct opt_double cpu_cores;	/* CPU time / wall */
 	const struct usage *usage;
-	struct opt_double run_delay;	/* shares, 0 to 1 */
-	struct opt_double block_io;
-	enum bound bound;
+	struct verdict verdict;
 };
 
 struct table_summary {

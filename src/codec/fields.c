@@ -61,6 +61,18 @@ bound(unsigned value)
 }
 
 static const char *
+demand(unsigned value)
+{
+	return demand_name(value);
+}
+
+static const char *
+denied(unsigned value)
+{
+	return denied_name(value);
+}
+
+static const char *
 severity(unsigned value)
 {
 	return finding_severity_name(value);
@@ -166,6 +178,21 @@ static const struct field shares_fields[] = {
 	FIELD(bound_shares, idle),
 };
 
+static const struct field bill_fields[] = {
+#define BILL_FIELD(ID, name)	\
+	{ #name "_ns", FIELD_U64_OR_NULL, .offset = offsetof(struct bill, part) + BILL_##ID * sizeof(struct opt_u64) },
+	BILL_EACH(BILL_FIELD)
+#undef BILL_FIELD
+};
+
+static const struct field verdict_fields[] = {
+	ENUM(verdict, demand, FIELD_ENUM_OR_NULL, demand),
+	NAMED(verdict, demand_confidence, confidence),
+	FIELD(verdict, waiting_for),
+	ENUM(verdict, denied, FIELD_ENUM_OR_NULL, denied),
+	FIELD(verdict, denied_share),
+};
+
 /* Of Task and Run, behind the name. */
 static const struct field work_fields[] = {
 	FIELD(work_record, engine),
@@ -194,6 +221,8 @@ static const struct field work_fields[] = {
 	FIELD(work_record, job_id),
 	FIELD(work_record, parent_run_id),
 	FIELD(work_record, uid),
+	PART(work_record, verdict, verdict_fields),
+	RECORD(work_record, bill, bill_fields),
 };
 
 static const struct field task_fields[] = {

@@ -98,6 +98,8 @@ counters_decode(const struct decoder *d, const struct event_counters *in, uint32
 	out->threads_peak = in->threads_peak;
 	out->has_peak = flags & EVENT_HAS_PEAK;
 	out->has_block_io = flags & EVENT_HAS_BLOCK_IO;
+	out->has_thrashing = flags & EVENT_HAS_THRASHING;
+	out->has_compact = flags & EVENT_HAS_COMPACT;
 	out->is_complete = !(flags & EVENT_THREADS_CUT);
 }
 

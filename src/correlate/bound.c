@@ -1,13 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bound: what limited a program, task or run. The definition is in bound.h.
+ * bound: a verdict in one word, and shares of time. The definition is in bound.h.
  */
 #include "correlate/bound.h"
 
 #include "correlate/process.h"
 #include "correlate/state.h"
-
-#define NS_PER_S 1e9
 
 static double
 at_most(double value, double limit)
@@ -30,7 +28,7 @@ share_of(double part, double whole)
 
 /* Returns peak RSS as a share of the memory that the program could have used. */
 static struct opt_double
-memory_share(const struct usage *u, const struct bound_limits *limits)
+memory_share(const struct usage *u, const struct demand_limits *limits)
 {
 	uint64_t limit = UINT64_MAX;
 
@@ -44,52 +42,38 @@ memory_share(const struct usage *u, const struct bound_limits *limits)
 	return share_of(at_most(number(u, USAGE_PEAK_RSS_BYTES), (double)limit), (double)limit);
 }
 
-static enum bound
-decide(const struct usage *u, double wall_s, const struct bound_shares *s)
+enum bound
+bound_of(const struct verdict *v)
 {
-	double waiting = 1 - s->cpu.value - s->run_delay.value;
-	double storage = number(u, USAGE_READ_BYTES) + number(u, USAGE_WRITE_BYTES);
-	double faults = number(u, USAGE_MAJOR_FAULTS);
-	double net = number(u, USAGE_NET_RX_BYTES) + number(u, USAGE_NET_TX_BYTES);
+	static const enum bound bounds[DEMAND_KINDS] = {
+		[DEMAND_COMPUTE] = BOUND_COMPUTE,
+		[DEMAND_MEMORY] = BOUND_MEMORY,
+		[DEMAND_STORAGE] = BOUND_IO,
+		[DEMAND_NETWORK_FS] = BOUND_IO,
+		[DEMAND_NETWORK] = BOUND_NETWORK,
+		[DEMAND_WAITING_FOR] = BOUND_IDLE,
+		[DEMAND_MIXED] = BOUND_MIXED,
+	};
 
-	if (s->run_delay.value >= BOUND_STARVED_SHARE)
+	if (v->denied_share.value >= BOUND_STARVED_SHARE &&
+	    (v->denied == DENIED_RUN_QUEUE || v->denied == DENIED_THROTTLED))
 		return BOUND_STARVED;
-	if (s->memory.known && s->memory.value >= BOUND_MEMORY_SHARE)
-		return BOUND_MEMORY;
-	if (s->cpu.value >= BOUND_COMPUTE_SHARE)
-		return BOUND_COMPUTE;
-	if (faults >= BOUND_MAJOR_FAULTS && faults >= BOUND_MAJOR_FAULTS_PER_S * wall_s)
-		return BOUND_MEMORY;
-	if (s->block_io.known && s->block_io.value >= BOUND_IO_SHARE)
-		return BOUND_IO;
-	if (waiting >= BOUND_WAITING_SHARE) {
-		if (!s->block_io.known && storage > 0 &&
-		    storage >= BOUND_STORAGE_BYTES_PER_S * wall_s)
-			return BOUND_IO;
-		if (net > 0 && net >= BOUND_NETWORK_BYTES_PER_S * wall_s)
-			return BOUND_NETWORK;
-	}
-	if (s->cpu.value < BOUND_IDLE_SHARE)
-		return BOUND_IDLE;
-	return BOUND_MIXED;
+	return bounds[v->demand];
 }
 
-enum bound
-bound_decide(const struct usage *u, uint64_t wall_ns, const struct bound_limits *limits,
-    struct bound_shares *ret_shares)
+struct bound_shares
+bound_shares_of(const struct usage *u, uint64_t wall_ns, const struct demand_limits *limits)
 {
 	double cpu = number(u, USAGE_CPU_USER_NS) + number(u, USAGE_CPU_SYSTEM_NS);
 	double run_delay = number(u, USAGE_RUN_DELAY_NS);
 	double block_io = number(u, USAGE_BLOCK_IO_DELAY_NS);
 	double whole = cpu + run_delay + block_io;
 	struct bound_shares s = { .memory = memory_share(u, limits) };
-	enum bound bound = BOUND_NONE;
 
 	if (whole < (double)wall_ns)
 		whole = (double)wall_ns;
 	if (!usage_has(u, USAGE_CPU_USER_NS) || !usage_has(u, USAGE_CPU_SYSTEM_NS) || whole <= 0)
-		goto out;
-
+		return s;
 	s.cpu = share_of(cpu, whole);
 	if (usage_has(u, USAGE_RUN_DELAY_NS))
 		s.run_delay = share_of(run_delay, whole);
@@ -98,11 +82,5 @@ bound_decide(const struct usage *u, uint64_t wall_ns, const struct bound_limits 
 	s.idle = share_of(whole - cpu - run_delay - block_io, whole);
 	if (s.idle.value < 0)	/* a rounding error */
 		s.idle.value = 0;
-
-	if (wall_ns >= BOUND_SHORT_NS || cpu >= (double)BOUND_SHORT_NS)
-		bound = decide(u, (double)wall_ns / NS_PER_S, &s);
-out:
-	if (ret_shares != NULL)
-		*ret_shares = s;
-	return bound;
+	return s;
 }

@@ -69,6 +69,7 @@ struct correlator_options {
 	size_t arena_bytes;		/* for the texts of one record; 0: enough for all */
 	uint32_t max_processes;		/* that the kernel side follows at once; 0: 16,384 */
 	struct opt_u64 host_memory_bytes;
+	struct opt_double host_cpus;
 	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */
 	struct opt_double cpu_limit;
 };
@@ -309,6 +310,8 @@ struct summary_row {
 	uint64_t failed;
 	uint64_t wall_ns;	/* time in which at least one of them ran */
 	struct usage usage;
+	struct bill bill;
+	struct verdict verdict;
 	enum bound bound;
 	struct bound_shares shares;
 };

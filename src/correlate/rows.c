@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/bill.h"
 #include "correlate/bound.h"
 #include "correlate/process.h"
 #include "correlate/program_text.h"
@@ -53,7 +54,8 @@ row_of(struct correlator *c, const struct process *p)
 size_t
 correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 {
-	struct bound_limits limits = { c->options.memory_limit_bytes, c->options.host_memory_bytes };
+	const struct correlator_options *o = &c->options;
+	struct demand_limits limits = { o->memory_limit_bytes, o->host_memory_bytes, o->host_cpus };
 	struct row *r, *next;
 	size_t n = 0;
 
@@ -73,7 +75,10 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 		s->failed = r->work.failed;
 		s->wall_ns = r->work.busy_ns;
 		s->usage = r->work.done;
-		s->bound = bound_decide(&s->usage, s->wall_ns, &limits, &s->shares);
+		s->bill = bill_of_threads(&s->usage);
+		s->verdict = demand_decide(&s->usage, &s->bill, s->wall_ns, &limits);
+		s->bound = bound_of(&s->verdict);
+		s->shares = bound_shares_of(&s->usage, s->wall_ns, &limits);
 	}
 	return n;
 }

@@ -20,7 +20,7 @@
 #include "correlate/wal_rows.h"
 #include "correlate/work.h"
 
-#define WAL_NUMBERS_MAX 200		/* numbers of an entry, with their masks; strings are extra */
+#define WAL_NUMBERS_MAX 280		/* numbers of an entry, with their masks; strings are extra */
 #define WAL_FIXED_MAX (WAL_NUMBERS_MAX * LEB128_MAX_BYTES)
 _Static_assert(3 * (USAGE_FIELDS + 2) + COUNTERS_NUMBERS + 6 + 40 < WAL_NUMBERS_MAX, "a process entry is longer");
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "correlate/bill.h"
 #include "correlate/bound.h"
 #include "correlate/process.h"
 #include "correlate/runs.h"
@@ -68,7 +69,7 @@ void
 work_record_fill(const struct correlator *c, const struct run *run, const struct work *w, uint64_t now_ns,
     const struct usage *usage, struct work_record *r)
 {
-	struct bound_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes };
+	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes, r->requested_cpus };
 	uint64_t until = r->phase == PHASE_END ? w->end_ns : now_ns;
 
 	if (run != NULL) {
@@ -94,7 +95,12 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 	r->programs = w->programs;
 	r->live_programs = w->live;
 	r->failed_programs = w->failed;
-	r->bound = bound_decide(usage, r->wall_ns, &limits, &r->shares);
+	if (!limits.cpus.known || (c->options.host_cpus.known && c->options.host_cpus.value < limits.cpus.value))
+		limits.cpus = c->options.host_cpus;
+	r->bill = bill_of_threads(usage);
+	r->verdict = demand_decide(usage, &r->bill, r->wall_ns, &limits);
+	r->bound = bound_of(&r->verdict);
+	r->shares = bound_shares_of(usage, r->wall_ns, &limits);
 }
 
 void

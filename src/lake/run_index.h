@@ -30,7 +30,7 @@
 #include "lake/folders.h"
 
 enum {
-	RUN_INDEX_FROM = 16 * 1024,	/* a smaller Avro file is read as fast without an index */
+	RUN_INDEX_FROM = 32 * 1024,	/* a smaller Avro file is read as fast without an index */
 	RUN_INDEX_RUNS_MAX = 64,	/* a block with more runs has "*" */
 	RUN_INDEX_KEY_MAX = 128,
 };

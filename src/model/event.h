@@ -31,7 +31,9 @@ struct counters {
 	uint32_t threads;
 	uint32_t threads_peak;
 	bool has_peak;
-	bool has_block_io;
+	bool has_block_io;	/* the delays of block I/O, swap and reclaim; of thrashing and compaction apart */
+	bool has_thrashing;
+	bool has_compact;
 	bool is_reaped;		/* the counters are those that the parent's wait(2) returned */
 	bool is_complete;	/* false: more threads than the kernel side walks */
 };

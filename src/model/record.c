@@ -73,6 +73,47 @@ bound_name(enum bound bound)
 }
 
 const char *
+demand_name(enum demand demand)
+{
+	static const char *const names[DEMAND_KINDS] = {
+		[DEMAND_COMPUTE] = "COMPUTE",
+		[DEMAND_MEMORY] = "MEMORY",
+		[DEMAND_STORAGE] = "STORAGE",
+		[DEMAND_NETWORK_FS] = "NETWORK_FS",
+		[DEMAND_NETWORK] = "NETWORK",
+		[DEMAND_WAITING_FOR] = "WAITING_FOR",
+		[DEMAND_MIXED] = "MIXED",
+	};
+
+	return (unsigned)demand < DEMAND_KINDS ? names[demand] : NULL;
+}
+
+const char *
+denied_name(enum denied denied)
+{
+	static const char *const names[DENIED_KINDS] = {
+		[DENIED_NOTHING] = "NOTHING",
+		[DENIED_RUN_QUEUE] = "RUN_QUEUE",
+		[DENIED_THROTTLED] = "THROTTLED",
+		[DENIED_RECLAIM] = "RECLAIM",
+	};
+
+	return (unsigned)denied < DENIED_KINDS ? names[denied] : NULL;
+}
+
+const char *
+bill_part_name(enum bill_part part)
+{
+	static const char *const names[BILL_PARTS] = {
+#define BILL_NAME(ID, name) [BILL_##ID] = #ID,
+		BILL_EACH(BILL_NAME)
+#undef BILL_NAME
+	};
+
+	return (unsigned)part < BILL_PARTS ? names[part] : NULL;
+}
+
+const char *
 finding_severity_name(enum finding_severity severity)
 {
 	switch (severity) {

@@ -13,10 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/bill.h"
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 6
+#define RECORD_SCHEMA_VERSION 7
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -53,7 +54,7 @@ enum end_reason {
 	END_REASON_EXEC,
 };
 
-/* Why a program's time went where it went; decided in one place, correlate/bound.c. */
+/* What limited a task or run, in one word that follows from demand and denied: correlate/bound.h. */
 enum bound {
 	BOUND_NONE,		/* null: too short or too little known to say */
 	BOUND_COMPUTE,
@@ -63,6 +64,37 @@ enum bound {
 	BOUND_STARVED,
 	BOUND_IDLE,
 	BOUND_MIXED,
+};
+
+/* What a piece of work would be bound by on an idle host; correlate/demand.h defines each. */
+enum demand {
+	DEMAND_NONE,
+	DEMAND_COMPUTE,
+	DEMAND_MEMORY,
+	DEMAND_STORAGE,
+	DEMAND_NETWORK_FS,
+	DEMAND_NETWORK,
+	DEMAND_WAITING_FOR,
+	DEMAND_MIXED,
+	DEMAND_KINDS,
+};
+
+/* What neighbours or limits took from it. */
+enum denied {
+	DENIED_NONE,			/* unknown */
+	DENIED_NOTHING,			/* too little to name */
+	DENIED_RUN_QUEUE,
+	DENIED_THROTTLED,
+	DENIED_RECLAIM,
+	DENIED_KINDS,
+};
+
+struct verdict {
+	enum demand demand;
+	struct opt_double confidence;	/* 0 to 1 */
+	const char *waiting_for;	/* of WAITING_FOR: the largest part of its bill that is a wait; static */
+	enum denied denied;
+	struct opt_double denied_share;	/* of all that it took, 0 to 1 */
 };
 
 /* The shares behind a bound: parts of wall time, 0 to 1. */
@@ -185,6 +217,8 @@ struct work_record {
 	struct opt_i32 exit_signal;
 	enum bound bound;
 	struct bound_shares shares;
+	struct verdict verdict;
+	struct bill bill;		/* of its programs' threads */
 };
 
 /* One resource's pressure stall figures: share of time since the last record, 0 to 1. */
@@ -310,6 +344,10 @@ const char *topic_name(enum topic topic);		/* "sluice.program" ... */
 const char *record_phase_name(enum record_phase phase);
 const char *end_reason_name(enum end_reason reason);	/* NULL for NONE */
 const char *bound_name(enum bound bound);		/* NULL for NONE */
+const char *demand_name(enum demand demand);		/* NULL for NONE */
+const char *denied_name(enum denied denied);		/* NULL for NONE */
+/* Returns the name of a part of a bill, in capitals: "BLOCK_IO". */
+const char *bill_part_name(enum bill_part part);
 /* Returns "INFO", "WARNING" or "ERROR". */
 const char *finding_severity_name(enum finding_severity severity);
 

@@ -29,6 +29,9 @@ AT = {"exit_code": ("I", 4), "cpu_ns": ("Q", 72), "uid": ("I", 120), "ppid": ("I
       "major_faults": ("Q", 176), "hiwater_rss_kb": ("Q", 200), "rchar": ("Q", 216), "wchar": ("Q", 224),
       "syscr": ("Q", 232), "syscw": ("Q", 240), "read_bytes": ("Q", 248), "write_bytes": ("Q", 256),
       "voluntary_switches": ("Q", 272), "involuntary_switches": ("Q", 280)}
+# The same of delays, with the version that has them first; None before.
+DELAYS_AT = {"blkio_delay_ns": (40, 8), "swapin_delay_ns": (56, 8), "freepages_delay_ns": (320, 8),
+             "thrashing_delay_ns": (336, 9), "compact_delay_ns": (360, 11)}
 TGID_AT, TGID_SINCE = 368, 12  # a thread's record names its process from that version
 FAULTS = ("minor_faults", "major_faults")
 BYTES = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes")
@@ -132,6 +135,8 @@ class Taskstats:
     def _add(self, pid, stats):
         self.version = struct.unpack_from("<H", stats)[0]
         task = {name: struct.unpack_from("<" + form, stats, at)[0] for name, (form, at) in AT.items()}
+        for name, (at, since) in DELAYS_AT.items():
+            task[name] = struct.unpack_from("<Q", stats, at)[0] if self.version >= since else None
         task["pid"] = pid
         task["tgid"] = struct.unpack_from("<I", stats, TGID_AT)[0] if self.version >= TGID_SINCE else None
         self.tasks.append(task)

@@ -130,10 +130,23 @@ class Lab(harness.LakeTest):
             self.assertEqual(1, len(found), (tool, task_of[tool]))
             return tasks[found[0]]
 
-        bounds = {"dd": "IO", "curl": "NETWORK", "sort": "MEMORY", "sleep": "IDLE"}
+        bounds = {"dd": "IO", "curl": "NETWORK", "sort": "COMPUTE", "sleep": "IDLE"}
         self.assertEqual(bounds, {tool: step(tool)["bound"] for tool in bounds})
         self.assertEqual("COMPUTE", step("xz")["bound"])
         self.assertEqual("STARVED", step("xz", 4)["bound"])
+        self.assertGreater(step("sort")["shares"]["memory"], 0.9)  # near its limit, which it does not wait for
+
+        records = {r["task_id"]: r for r in harness.read_cat(self.lake, "sluice.task") if r["phase"] == "END"}
+        demands = {"dd": ("STORAGE", None), "curl": ("NETWORK", None), "sort": ("COMPUTE", None),
+                   "sleep": ("WAITING_FOR", "TIMER"), "xz": ("COMPUTE", None)}
+        for tool, expected in demands.items():
+            r = records[step(tool)["task_id"]]
+            self.assertEqual(expected, (r["demand"], r["waiting_for"]), (tool, r["bill"]))
+            self.assertGreater(r["demand_confidence"], 0.5, (tool, r["bill"]))
+        starved = records[step("xz", 4)["task_id"]]
+        self.assertEqual(("COMPUTE", "RUN_QUEUE"), (starved["demand"], starved["denied"]), starved["bill"])
+        for r in records.values():
+            self.assertEqual(r["usage"]["thread_ns"], sum(r["bill"].values()))
         self.assertEqual(96 * MIB, step("sort")["efficiency"]["requested_memory_bytes"])
 
         failure, = report["failures"]

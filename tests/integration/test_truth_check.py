@@ -17,7 +17,7 @@ from truth_reported import IO, SWITCHES, TOTALS, Truth
 
 USAGE = ["cpu_user_ns", "cpu_system_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "minor_faults",
          "major_faults", "peak_rss_bytes", "rss_bytes", "read_bytes", "write_bytes", "rchar", "wchar", "syscr", "syscw",
-         "net_rx_bytes", "net_tx_bytes", "block_io_delay_ns", "threads_peak", *(f"{k}_bytes" for k in NET)]
+         "net_rx_bytes", "net_tx_bytes", "thread_ns", "wait_samples", *NULL_WITHOUT["block_io_delay"], "threads_peak", *(f"{k}_bytes" for k in NET)]
 
 
 def escaped(data):

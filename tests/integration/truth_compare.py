@@ -49,7 +49,7 @@ NULL_WITHOUT = {
     "replaced_peak": ["peak of EXEC"],
     "peak_rss": ["peak of EXIT"],
     "network": [f"{k}_bytes" for k in ("net_rx", "net_tx", "tcp_rx", "tcp_tx", "udp_rx", "udp_tx", "unix_rx", "unix_tx")],
-    "block_io_delay": ["block_io_delay_ns"],
+    "block_io_delay": ["block_io_delay_ns", "swapin_delay_ns", "reclaim_delay_ns", "thrashing_delay_ns"],
 }
 NET = [f"{family}_{way}" for family in ("tcp", "udp", "unix") for way in ("rx", "tx")]
 
@@ -449,7 +449,7 @@ class Check:
                 elif RSS_IS_LATE and own < usage["peak_rss_bytes"] <= own + RSS_LATE_BYTES:
                     own = usage["peak_rss_bytes"]
                 self.near(name, "peak_rss_bytes", own, usage["peak_rss_bytes"], allowed)
-            for field in ("run_delay_ns", "block_io_delay_ns"):
+            for field in ("run_delay_ns", "thread_ns", "wait_samples", *NULL_WITHOUT["block_io_delay"]):
                 self.known(name, field, usage[field])
             if "threads_peak" in image and self.known(name, "threads_peak", usage["threads_peak"]):
                 self.equal(name, "threads_peak", image["threads_peak"], usage["threads_peak"])

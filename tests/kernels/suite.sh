@@ -69,7 +69,8 @@ else
 	# From 7.0 the kernel may skip an exit: only the program that this arm takes away makes up for that.
 	[ "$(uname -r | cut -d. -f1)" -ge 7 ] || check truth_check.py "${slow[@]}" --made-up
 	check test_agent_sight.py Lock Sight.test_a_stall_longer_than_the_watchdog Sight.test_a_frozen_agent
-	for test in books filter agent_restart namespaces agent_opens run_reused run_crash run_environment run_exit run_paths run_storm run_survivors; do
+	modprobe loop
+	for test in books filter agent_restart namespaces agent_opens run_reused run_crash run_environment run_exit run_paths run_storm run_survivors run_waits; do
 		check "test_$test.py"
 	done
 fi

@@ -262,8 +262,9 @@ sim_agent_open(struct spool *spool, unsigned schema)
 		a->is_lacking = true;
 		a->position = k->released;
 		is_restored = false;
+		put(a, TOPIC_AGENT, 0, 0, 0);	/* a GAP record: the next batch is not empty */
 	}
-	/* A GAP record is written, and what is known of programs before it does not count any more. */
+	/* What is known of programs before a gap does not count any more. */
 	for (unsigned p = 0; p < world->n_programs && !is_restored; p++) {
 		a->programs[p].is_alive = false;
 		world->programs[p].is_excused = true;

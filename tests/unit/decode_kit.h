@@ -137,6 +137,26 @@ assert_numbers(const struct counters *c, uint64_t from)
 	assert_int_equal(c->unix_rx_bytes, from + 25);
 	assert_int_equal(c->unix_tx_bytes, from + 26);
 	assert_int_equal(c->cpu_migrations, from + 27);
+	assert_int_equal(c->thread_ns, from + 28);
+	assert_int_equal(c->swapin_delay_ns, from + 29);
+	assert_int_equal(c->reclaim_delay_ns, from + 30);
+	assert_int_equal(c->thrashing_delay_ns, from + 31);
+	assert_int_equal(c->compact_delay_ns, from + 32);
+	assert_int_equal(c->wait_samples, from + 33);
+	assert_int_equal(c->wait_uninterruptible_ns, from + 34);
+	assert_int_equal(c->wait_stopped_ns, from + 35);
+	assert_int_equal(c->wait_network_fs_ns, from + 36);
+	assert_int_equal(c->wait_swap_ns, from + 37);
+	assert_int_equal(c->wait_reclaim_ns, from + 38);
+	assert_int_equal(c->wait_block_ns, from + 39);
+	assert_int_equal(c->wait_network_ns, from + 40);
+	assert_int_equal(c->wait_pipe_ns, from + 41);
+	assert_int_equal(c->wait_lock_ns, from + 42);
+	assert_int_equal(c->wait_child_ns, from + 43);
+	assert_int_equal(c->wait_timer_ns, from + 44);
+	assert_int_equal(c->wait_poll_ns, from + 45);
+	assert_int_equal(c->wait_other_ns, from + 46);
+	assert_int_equal(c->wait_throttled_ns, from + 47);
 	assert_int_equal(c->threads, 3);
 	assert_int_equal(c->threads_peak, 7);
 }

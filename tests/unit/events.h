@@ -386,6 +386,7 @@ works(struct world *w, struct being *b, uint64_t ms)
 {
 	w->now += ms * MS;
 	b->c.runtime_ns += ms * MS;
+	b->c.thread_ns += ms * MS;
 	b->c.utime += ms;
 	b->c.voluntary_switches++;
 	b->c.rchar += ms * 1024;

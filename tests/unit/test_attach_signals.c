@@ -15,7 +15,7 @@
 
 /* Programs that serve no signal: measured with, or loaded by a rule of their own in probes.c. */
 static const char *const others[] = { "calibrate_clock", "calibrate_cpus", "calibrate_pid", "on_exec_until_5_16",
-	"on_stale", "on_stale_until_5_13", "on_signal" };
+	"on_stale", "on_stale_until_5_13", "on_signal", "on_wait_places" };
 
 static struct sluice_bpf *skel;
 

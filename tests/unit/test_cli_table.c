@@ -76,16 +76,20 @@ a_pipe_gets_aligned_columns(void **state)
 	struct usage u = some_usage();
 	struct table_row rows[] = {
 		{ .task = "align S1", .tool = "bwa mem", .n = 1, .wall_ns = 12100 * MS,
-		    .cpu_cores = { 1, true }, .usage = &u, .run_delay = { 0.03, true },
-		    .block_io = { 0, true }, .bound = BOUND_COMPUTE },
+		    .cpu_cores = { 1, true }, .usage = &u,
+		    .verdict = { .demand = DEMAND_NETWORK_FS, .denied = DENIED_RUN_QUEUE,
+		    .denied_share = { 0.4, true } } },
 		{ .task = "count", .tool = "count.py", .n = 1204, .failed = 2, .wall_ns = 480 * MS },
+		{ .task = "sync", .tool = "flock", .n = 1, .wall_ns = 480 * MS,
+		    .verdict = { .demand = DEMAND_WAITING_FOR, .waiting_for = "LOCK", .denied = DENIED_NOTHING } },
 	};
 
 	(void)state;
-	assert_string_equal(print(rows, 2, 0),
-	    "task       tool                      n    wall    cpu   peak mem      read   write       net        waiting   bound\n"
-	    "align S1   bwa mem                   1   12.1s   1.0c    310 MiB   1.5 GiB       0   4.0 MiB   run 3% io 0%   COMPUTE\n"
-	    "count      count.py   1,204 (2 failed)   480ms      -          -         -       -         -     run - io -   -\n");
+	assert_string_equal(print(rows, 3, 0),
+	    "task       tool                      n    wall    cpu   peak mem      read   write       net   demand        denied\n"
+	    "align S1   bwa mem                   1   12.1s   1.0c    310 MiB   1.5 GiB       0   4.0 MiB   network fs    run queue 40%\n"
+	    "count      count.py   1,204 (2 failed)   480ms      -          -         -       -         -   -             -\n"
+	    "sync       flock                     1   480ms      -          -         -       -         -   waits: lock   -\n");
 }
 
 static void

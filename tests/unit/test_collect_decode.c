@@ -47,12 +47,14 @@ exec_carries_what_it_replaced(void **state)
 {
 	(void)state;
 	good_exec();
-	record.exec.flags |= EVENT_REPLACED | EVENT_HAS_PEAK | EVENT_HAS_BLOCK_IO;
+	record.exec.flags |= EVENT_REPLACED | EVENT_HAS_PEAK | EVENT_HAS_BLOCK_IO | EVENT_HAS_COMPACT;
 	assert_int_equal(decode_record(), 0);
 	assert_true(seen.exec.has_replaced);
 	assert_numbers(&seen.exec.replaced, 1000);
 	assert_true(seen.exec.replaced.has_peak);
 	assert_true(seen.exec.replaced.has_block_io);
+	assert_true(seen.exec.replaced.has_compact);
+	assert_false(seen.exec.replaced.has_thrashing);
 	assert_true(seen.exec.replaced.is_complete);
 	assert_false(seen.exec.replaced.is_reaped);
 	record.exec.flags = EVENT_EXECED | EVENT_REPLACED;
@@ -103,7 +105,7 @@ flags_of_a_state_are_distinguished(void **state)
 {
 	(void)state;
 	good_state(EVENT_SNAPSHOT);
-	record.state.flags = EVENT_NO_CREDENTIALS | EVENT_THREADS_CUT | EVENT_HAS_BLOCK_IO;
+	record.state.flags = EVENT_NO_CREDENTIALS | EVENT_THREADS_CUT | EVENT_HAS_BLOCK_IO | EVENT_HAS_THRASHING;
 	assert_int_equal(decode_record(), 0);
 	assert_int_equal(seen.state.kind, STATE_LIVE);
 	assert_false(seen.state.has_execed);
@@ -112,6 +114,8 @@ flags_of_a_state_are_distinguished(void **state)
 	assert_false(seen.state.counters.is_complete);
 	assert_false(seen.state.counters.has_peak);
 	assert_true(seen.state.counters.has_block_io);
+	assert_true(seen.state.counters.has_thrashing);
+	assert_false(seen.state.counters.has_compact);
 	assert_false(seen.state.counters.is_reaped);
 	record.state.flags = EVENT_ENDED;
 	assert_int_equal(decode_record(), 0);

@@ -98,8 +98,18 @@ numbers(uint64_t from)
 		.peak_rss_bytes = from + 13, .rss_bytes = from + 14, .tcp_rx_bytes = from + 15,
 		.tcp_tx_bytes = from + 16, .udp_rx_bytes = from + 17, .udp_tx_bytes = from + 18,
 		.other_rx_bytes = from + 19, .other_tx_bytes = from + 20, .unix_rx_bytes = from + 21,
-		.unix_tx_bytes = from + 22, .cpu_migrations = from + 23, .threads = 2, .threads_peak = 5,
-		.has_peak = true, .has_block_io = true, .is_complete = true };
+		.unix_tx_bytes = from + 22, .cpu_migrations = from + 23,
+		.thread_ns = from + 24, .swapin_delay_ns = from + 25, .reclaim_delay_ns = from + 26,
+		.thrashing_delay_ns = from + 27, .compact_delay_ns = from + 28,
+		.wait_samples = from + 29, .wait_uninterruptible_ns = from + 30,
+		.wait_stopped_ns = from + 31, .wait_network_fs_ns = from + 32,
+		.wait_swap_ns = from + 33, .wait_reclaim_ns = from + 34, .wait_block_ns = from + 35,
+		.wait_network_ns = from + 36, .wait_pipe_ns = from + 37, .wait_lock_ns = from + 38,
+		.wait_child_ns = from + 39, .wait_timer_ns = from + 40, .wait_poll_ns = from + 41,
+		.wait_other_ns = from + 42, .wait_throttled_ns = from + 43, .threads = 2,
+		.threads_peak = 5,
+		.has_peak = true, .has_block_io = true, .has_thrashing = true, .has_compact = true,
+		.is_complete = true };
 }
 
 static void
@@ -143,6 +153,26 @@ the_first_program_has_all_the_totals(void **state)
 	assert_field(&u, USAGE_UNIX_RX_BYTES, 121);
 	assert_field(&u, USAGE_UNIX_TX_BYTES, 122);
 	assert_field(&u, USAGE_CPU_MIGRATIONS, 123);
+	assert_field(&u, USAGE_THREAD_NS, 124);
+	assert_field(&u, USAGE_SWAPIN_DELAY_NS, 125);
+	assert_field(&u, USAGE_RECLAIM_DELAY_NS, 126);
+	assert_field(&u, USAGE_THRASHING_DELAY_NS, 127);
+	assert_field(&u, USAGE_COMPACT_DELAY_NS, 128);
+	assert_field(&u, USAGE_WAIT_SAMPLES, 129);
+	assert_field(&u, USAGE_WAIT_UNINTERRUPTIBLE_NS, 130);
+	assert_field(&u, USAGE_WAIT_STOPPED_NS, 131);
+	assert_field(&u, USAGE_WAIT_NETWORK_FS_NS, 132);
+	assert_field(&u, USAGE_WAIT_SWAP_NS, 133);
+	assert_field(&u, USAGE_WAIT_RECLAIM_NS, 134);
+	assert_field(&u, USAGE_WAIT_BLOCK_NS, 135);
+	assert_field(&u, USAGE_WAIT_NETWORK_NS, 136);
+	assert_field(&u, USAGE_WAIT_PIPE_NS, 137);
+	assert_field(&u, USAGE_WAIT_LOCK_NS, 138);
+	assert_field(&u, USAGE_WAIT_CHILD_NS, 139);
+	assert_field(&u, USAGE_WAIT_TIMER_NS, 140);
+	assert_field(&u, USAGE_WAIT_POLL_NS, 141);
+	assert_field(&u, USAGE_WAIT_OTHER_NS, 142);
+	assert_field(&u, USAGE_WAIT_THROTTLED_NS, 143);
 	assert_int_equal(u.known, USAGE_ALL);
 }
 
@@ -241,7 +271,18 @@ what_was_not_counted_is_not_known(void **state)
 	assert_false(usage_has(&u, USAGE_PEAK_RSS_BYTES));
 	assert_false(usage_has(&u, USAGE_RSS_BYTES));
 	assert_false(usage_has(&u, USAGE_BLOCK_IO_DELAY_NS));
+	assert_false(usage_has(&u, USAGE_SWAPIN_DELAY_NS));
+	assert_false(usage_has(&u, USAGE_RECLAIM_DELAY_NS));
+	assert_false(usage_has(&u, USAGE_THRASHING_DELAY_NS));	/* whatever the kernel could count */
+	assert_false(usage_has(&u, USAGE_COMPACT_DELAY_NS));
+	assert_true(usage_has(&u, USAGE_THREAD_NS));
 	assert_true(usage_has(&u, USAGE_RUN_DELAY_NS));
+
+	now = numbers(100);
+	now.has_thrashing = now.has_compact = false;	/* an older kernel */
+	u = usage_of_program(&nothing, &now, true);
+	assert_int_equal(u.known,
+	    USAGE_ALL & ~(USAGE_BIT(USAGE_THRASHING_DELAY_NS) | USAGE_BIT(USAGE_COMPACT_DELAY_NS)));
 
 	now = numbers(100);
 	now.rss_bytes = 0;		/* no hook saw the memory: the peak is the kernel's own number */

@@ -17,14 +17,17 @@ FIELDS = (
     "minor_faults", "major_faults", "peak_rss_bytes", "rss_bytes", "read_bytes", "write_bytes", "rchar",
     "wchar", "syscr", "syscw", "net_rx_bytes", "net_tx_bytes", "block_io_delay_ns", "threads_peak",
     "tcp_rx_bytes", "tcp_tx_bytes", "udp_rx_bytes", "udp_tx_bytes", "unix_rx_bytes", "unix_tx_bytes",
-    "cpu_migrations",
+    "cpu_migrations", "thread_ns", "swapin_delay_ns", "reclaim_delay_ns", "thrashing_delay_ns",
+    "compact_delay_ns", "wait_samples", "wait_uninterruptible_ns", "wait_stopped_ns", "wait_network_fs_ns",
+    "wait_swap_ns", "wait_reclaim_ns", "wait_block_ns", "wait_network_ns", "wait_pipe_ns", "wait_lock_ns",
+    "wait_child_ns", "wait_timer_ns", "wait_poll_ns", "wait_other_ns", "wait_throttled_ns",
 )  # fmt: skip
 """The fields of Resources in schemas/avro, in their order."""
 
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -33,6 +36,12 @@ _SPLIT = tuple(f"{kind}_{way}_bytes" for kind in ("tcp", "udp", "unix") for way 
 
 RESOURCES = tuple(name for name in FIELDS if name not in _SPLIT)
 """The columns of a flattened `usage`, all int64, null where the kernel has no value."""
+
+BILL = (
+    "cpu_ns", "run_queue_ns", "throttled_ns", "block_io_ns", "swap_ns", "reclaim_ns", "network_fs_ns", "network_ns",
+    "pipe_ns", "lock_ns", "child_ns", "timer_ns", "poll_ns", "stopped_ns", "other_ns", "unknown_ns",
+)  # fmt: skip
+"""The columns of a flattened `bill`, all int64: parts that add up to thread_ns."""
 
 SUMS = tuple(name for name in RESOURCES if name not in LEVELS)
 """The fields of RESOURCES that add up over programs and over time."""
@@ -81,10 +90,11 @@ _WORK = [
         "phase:s name:s engine:s command:s start_time:t end_time:t attempt:i work_dir:s source:s confidence:f "
         "requested_cpus:f requested_memory_bytes:i wall_ns:i parallelism:f programs:i live_programs:i "
         "failed_programs:i lost_events:i exit_code:i exit_signal:i bound:s run_name:s scheduler:s job_id:s "
-        "parent_run_id:s uid:i"
+        "parent_run_id:s uid:i demand:s demand_confidence:f waiting_for:s denied:s denied_share:f"
     ),
     *_USAGE,
     *_nested("shares", ("cpu", "run_delay", "block_io", "memory", "idle"), "float64", "share_"),
+    *_nested("bill", BILL, "int64", "bill_"),
 ]
 
 KEY = ("host_id", "agent_id", "seq")

@@ -1,0 +1,53 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * demand: decides what a piece of work would be bound by on an idle host, and what its neighbours or limits denied it.
+ *
+ * Both follow from the bill of its threads' time (bill.h). Threads that wait for one another, for a request or for a
+ * set time do nothing: only work counts, which is cpu, block_io, network_fs and network, added up over threads. Where
+ * there is less of it than wall time, without what was denied, the rest was waiting. Each is a share of
+ *
+ *   whole = max(wall - denied, work)
+ *
+ * and what has SHARE_DECIDES of it is the demand:
+ *
+ *   COMPUTE      cpu
+ *   STORAGE      block_io
+ *   NETWORK_FS   network_fs
+ *   NETWORK      network
+ *   WAITING_FOR  the rest; waiting_for names the largest of pipe, lock, timer, poll, stopped and other, else child
+ *   MEMORY       swap and reclaim have SHARE_OF_MEMORY of whole, and its memory comes to MEMORY_IS_FULL of what it may
+ *                have: it reads its own pages back. With MAJOR_FAULTS_PER_S of wall and MAJOR_FAULTS in all, block_io
+ *                counts as such too
+ *   MIXED        none has so much
+ *   none         it is shorter than DEMAND_SHORT_NS, both of wall and of CPU time, or its bill is unknown, or most of
+ *                what would be WAITING_FOR is
+ *
+ * Time that is unknown is guessed, where it is a part of the rest: network with NETWORK_BYTES_PER_S of wall over
+ * internet sockets, else block_io with STORAGE_BYTES_PER_S, else waiting. confidence is the share of whole that was not
+ * guessed, times 0.5 where the decision is close and 1 where the deciding share is CLOSE or more from SHARE_DECIDES.
+ *
+ * denied is the largest of these, if it has SHARE_IS_DENIED of whole and all that was denied:
+ *
+ *   RUN_QUEUE    it waited for a CPU, without what its own threads took from one another: they can have no more CPUs
+ *                than it may use
+ *   THROTTLED    the quota of a control group was used up
+ *   RECLAIM      swap and reclaim: memory ran out
+ */
+#ifndef SLUICE_CORRELATE_DEMAND_H
+#define SLUICE_CORRELATE_DEMAND_H
+
+#include <stdint.h>
+
+#include "model/record.h"
+
+struct demand_limits {
+	struct opt_u64 memory_limit_bytes;	/* of the cgroup or the scheduler */
+	struct opt_u64 host_memory_bytes;
+	struct opt_double cpus;			/* that it may use at once; unknown: any number */
+};
+
+/* Decides for work that took wall_ns. Every member of the result is set. */
+struct verdict demand_decide(const struct usage *u, const struct bill *b, uint64_t wall_ns,
+    const struct demand_limits *limits);
+
+#endif
