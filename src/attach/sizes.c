@@ -34,9 +34,9 @@ sizes_of(unsigned cpus, uint64_t memory_bytes)
 	uint64_t processes = at_least(UINT64_C(1024) * cpus, 2 * SIZES_PROCESSES);
 	uint64_t wanted = at_least((UINT64_C(128) << 10) * cpus, UINT64_C(4) << 20), ring = RING_LEAST;
 
-	processes = at_most(processes, memory_bytes / 200 / SIZES_PROCESS_BYTES);
+	processes = at_most(processes, memory_bytes / 140 / SIZES_PROCESS_BYTES);
 	processes = at_most(at_least(processes, PROCESSES_LEAST), PROCESSES_MOST);
-	while (ring < RING_MOST && ring < wanted && 2 * ring <= memory_bytes / 256)
+	while (ring < RING_MOST && ring < wanted && 2 * ring <= memory_bytes / 512)
 		ring *= 2;
 	return (struct sizes){ .max_processes = (uint32_t)processes, .ring_bytes = (size_t)ring };
 }

@@ -20,8 +20,8 @@ struct sizes {
 /*
  * Returns the sizes for a host of so many possible CPUs and so much memory:
  *
- *	processes	1024 for each CPU, 32,768 to 196,608, in at most 1/200 of the memory
- *	ring		128 KiB for each CPU, 4 to 64 MiB, in at most 1/256 of the memory, as a power of two
+ *	processes	1024 for each CPU, 32,768 to 196,608, in at most 1/140 of the memory
+ *	ring		128 KiB for each CPU, 4 to 64 MiB, in at most 1/512 of the memory, as a power of two
  *
  * One user may have half of the processes (bpf/share.h), thus as many as a run. Both together are below a hundredth of
  * the memory, and below half of what the agent's service unit allows it.
