@@ -245,6 +245,8 @@ class Delays(LakeTest):
         self.assertEqual(0, done.returncode, done.stderr)
         device = done.stdout.strip()
         self.addCleanup(subprocess.run, ["losetup", "--detach", device], check=True)
+        is_open = open(device, "rb")  # the last to close it waits for it, after the kernel's record of its delays
+        self.addCleanup(is_open.close)
         return device
 
     def test_each_delay_is_that_of_taskstats(self):
