@@ -99,6 +99,24 @@ make_pass(struct agent *a, bool is_due)
 	time_drain(a);
 }
 
+/*
+ * Sets the timer of the next pass: a second from now, within a twentieth. A pass samples what threads wait for, and one
+ * that came exactly each second would meet all that has such a period, as the quota of a control group has, at the same
+ * moment of it.
+ */
+static int
+time_second(struct agent *a)
+{
+	struct timeval after = { 0, 950000 };
+	uint32_t random;
+
+	evutil_secure_rng_get_bytes(&random, sizeof(random));
+	after.tv_usec += random % 100001;
+	after.tv_sec = after.tv_usec / 1000000;
+	after.tv_usec %= 1000000;
+	return event_add(a->on_second, &after);
+}
+
 static void
 on_second_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -108,6 +126,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
+	time_second(a);
 	a->second_ns = now;
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
 	if (a->probes != NULL)
@@ -270,10 +289,8 @@ agent_set_redaction(struct agent *a, const struct redaction_options *options, ch
 static int
 open_timers(struct agent *a)
 {
-	static const struct timeval second = { 1, 0 };
-
-	a->on_second = event_new(a->base, -1, EV_PERSIST, on_second_timer, a);
-	if (a->on_second == NULL || event_add(a->on_second, &second) < 0)
+	a->on_second = evtimer_new(a->base, on_second_timer, a);
+	if (a->on_second == NULL || time_second(a) < 0)
 		return -ENOMEM;
 	if (a->probes == NULL)
 		return 0;
