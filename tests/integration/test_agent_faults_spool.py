@@ -123,6 +123,7 @@ class Disk(DiskFaultTest):
         self.assertGreater(counted["sluice.program"], 50)
         # Where the kernel reports ends seconds late, the arguments of those programs make a checkpoint larger than the
         # third of this small spool that it may take: it is given up, and counted.
+        self.cut += 2 * missing["sluice.program"]  # dropped records may lack paths, of another test's programs
         self.assert_only_lost(result, "spool_full", "state_too_large")
         self.assertGreater(small.started + large.started, 0)
 
