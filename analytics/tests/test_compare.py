@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 
 import pytest
 from executions import MIB, add_execution, add_run
@@ -112,6 +113,39 @@ def test_two_versions_of_a_tool(maker: LakeMaker) -> None:
     assert wall_test.verdict == "less"
     bwa = [r for r in found.tools if r["tool"] == "bwa"]
     assert bwa[1]["wall_ratio"] == pytest.approx((60 + 15) / (120 + 15))
+
+
+def test_many_tests_and_small_differences_report_nothing() -> None:
+    draw = random.Random(2)
+
+    def reported(noise: float, factor: float) -> int:
+        tests = []
+        for task in range(60):
+            base = [draw.lognormvariate(0, 0.8) for _ in range(12)]
+            one, two = ([(f"S{i}", b * f * draw.lognormvariate(0, noise)) for i, b in enumerate(base)]
+                        for f in (1.0, factor))  # fmt: skip
+            tests.append(compare.judge(f"t{task}", 2, "wall_ns", one, two))
+        compare.decide(tests)
+        return sum(t.verdict in ("more", "less") for t in tests)
+
+    assert [reported(0.05, 1.0) for _ in range(5)] == [0] * 5  # two runs of one version
+    assert [reported(0.03, 1.03) for _ in range(5)] == [0] * 5  # on a slower node
+    assert reported(0.05, 1.3) == 60
+    assert reported(0.05, 1 / 1.3) == 60
+
+
+def test_a_difference_by_chance_is_one_of_many() -> None:
+    same = [compare.Test(f"t{n}", 2, "wall_ns", 9, 9, 1.5, p) for n, p in enumerate((0.03, 0.3, 0.5, 0.7))]
+    compare.decide(same)
+    assert [t.verdict for t in same] == ["no difference to be seen"] * 4
+    # scipy.stats.false_discovery_control([0.03, 0.3, 0.5, 0.7])
+    assert [t.p_adjusted for t in same] == pytest.approx([0.12, 0.6, 2 / 3, 0.7])
+    zero = compare.Test("t", 2, "cpu_ns", 9, 9, None, 0.001)  # the first run's median is 0: no ratio
+    compare.decide([zero])
+    assert zero.verdict == "no difference to be seen"
+    few = [compare.Test("t", 2, "wall_ns", 9, 9, 1.5, 0.03), compare.Test("t", 2, "cpu_ns", 9, 9, 1.02, 0.01)]
+    compare.decide(few)
+    assert [t.verdict for t in few] == ["more", "differs by less than 10%"]
 
 
 def test_judge_needs_values() -> None:

@@ -34,9 +34,9 @@ def document(c: Comparison, source: str, currency: str = "USD") -> Document:
         Table("tests", "Do executions differ from those of run 1?",
               [Column("subject", "task or tool"), run, Column("what", "figure"), Column("first", "in run 1", "count"),
                Column("other", "in this", "count"), Column("ratio", "median ratio"), Column("p_text", "p"),
-               Column("test", "test"), Column("verdict", "verdict")],
+               Column("q_text", "p, adjusted"), Column("test", "test"), Column("verdict", "verdict")],
               [dataclasses.asdict(t) | {"what": _FIGURES[t.figure], "ratio": _times(t.median_ratio),
-               "p_text": None if t.p is None else f"{t.p:.4f}"} for t in c.tests],
+               "p_text": _p(t.p), "q_text": _p(t.p_adjusted)} for t in c.tests],
               "" if c.tests else "Every task ran once: too few executions to decide whether a difference is chance."),
         Table("tools", "Tools", [Column("tool", "tool"), run, Column("count", "programs", "count"), *both,
                                  Column("exit", "exit")], tools, left_out),
@@ -49,6 +49,10 @@ def document(c: Comparison, source: str, currency: str = "USD") -> Document:
     return Document(
         f"{len(c.runs)} runs in {source}", tables=tables, warnings=warnings, data=c, main="tasks", currency=currency
     )
+
+
+def _p(value: float | None) -> str | None:
+    return None if value is None else f"{value:.4f}"
 
 
 def _times(ratio: float | None) -> str | None:

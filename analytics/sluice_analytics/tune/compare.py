@@ -3,7 +3,9 @@
 
 Figures are those of `sluice tune RUN`. A task that has several executions of the same sample in a run is compared
 by their median time and CPU, and by their largest peak. Statistics are over the executions of a task that
-succeeded: pairs of equal samples where every execution has its own sample, else by Mann and Whitney.
+succeeded: pairs of equal samples where every execution has its own sample, else by Mann and Whitney. A difference is
+reported if it is LEAST_EFFECT or more, and improbable as one of all the tests of that figure. It is one of these runs:
+executions of one run share its host, its hour and its neighbours, and are no independent samples of a version.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from .evidence import scope_of
 from .run import NO_TASK, load
 from .run_report import Resources, RunReport, TaskRow, ToolRow
 
+LEAST_EFFECT = 0.10
+"""A smaller part of the median is reported as no difference: nodes of one type differ by some per cent"""
 _PAIRS_NEEDED = 6
 """Fewer pairs give no p-value below 0.05: 2 / 2^5 is 0.06"""
 
@@ -57,6 +61,8 @@ class Test:
     other: int
     median_ratio: float | None = None
     p: float | None = None
+    p_adjusted: float | None = None
+    """By Benjamini and Hochberg, over the tests of the same run and figure"""
     test: str = ""
     verdict: str = "not enough executions to say"
 
@@ -92,6 +98,7 @@ def compare(session: Session, names: Sequence[str], prices: Prices | None = None
     versions = _versions(session, ids)
     tests = [t for n, other in enumerate(reports[1:], 2) for t in _task_tests(reports[0], other, n)]
     tests += _tool_tests(session, ids, sorted({v.tool for v in versions}))
+    decide(tests)
     return Comparison(
         [_run(report, n, reports[0]) for n, report in enumerate(reports, 1)],
         _sides(reports, _tasks_of, ("task", "sample")),
@@ -237,7 +244,7 @@ def judge(
     a: Sequence[tuple[str | None, float]],
     b: Sequence[tuple[str | None, float]],
 ) -> Test:
-    """The test that these values allow: (sample, value) of the first run and of another."""
+    """The test that these values allow: (sample, value) of the first run and of another. decide() adds the verdict."""
     x, y = [v for _, v in a], [v for _, v in b]
     test = Test(subject, run, figure, len(x), len(y))
     if not x or not y:
@@ -251,13 +258,25 @@ def judge(
     elif 2 / math.comb(len(x) + len(y), len(x)) < rank_tests.SIGNIFICANT:
         test.test = "Mann-Whitney"
         test.p = rank_tests.mann_whitney(x, y)
-    else:
-        return test
-    if test.p >= rank_tests.SIGNIFICANT:
-        test.verdict = "no difference to be seen"
-    else:
-        test.verdict = "more" if (test.median_ratio or 0) > 1 else "less"
     return test
+
+
+def decide(tests: Sequence[Test]) -> None:
+    """Adds the verdict of all tests of a comparison: of how many there are depends what one of them shows."""
+    families: dict[tuple[int, str], list[Test]] = {}
+    for test in tests:
+        if test.p is not None:
+            families.setdefault((test.run, test.figure), []).append(test)
+    for family in families.values():
+        for test, p in zip(family, rank_tests.adjusted([t.p or 0.0 for t in family]), strict=True):
+            ratio = test.median_ratio
+            test.p_adjusted = p
+            if ratio is None or p >= rank_tests.SIGNIFICANT:
+                test.verdict = "no difference to be seen"
+            elif 1 / (1 + LEAST_EFFECT) < ratio < 1 + LEAST_EFFECT:
+                test.verdict = f"differs by less than {LEAST_EFFECT:.0%}"
+            else:
+                test.verdict = "more" if ratio > 1 else "less"
 
 
 def _pairs(

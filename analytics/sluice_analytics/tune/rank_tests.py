@@ -7,7 +7,8 @@ the permutations can be counted; beyond that by the normal approximation with co
 
 Sources: Mann and Whitney 1947; Mann 1945 and Kendall 1975 (trend); Theil 1950 and Sen 1968 (slope); Hawkins
 and Deng 2010, "A Nonparametric Change-Point Control Chart" (largest standardised Mann-Whitney statistic over
-all splits); Fisher 1935 (sign changes of pairs); Cliff 1993 (delta); Spearman 1904.
+all splits); Fisher 1935 (sign changes of pairs); Cliff 1993 (delta); Spearman 1904; Benjamini and Hochberg 1995
+(many tests at once).
 """
 
 from __future__ import annotations
@@ -48,6 +49,17 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
         return None
     return statistics.correlation(ranks(x), ranks(y))
+
+
+def adjusted(p_values: Sequence[float]) -> list[float]:
+    """Each p-value as it is when so many are looked at: below q, at most the share q of those reported is by chance."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i], reverse=True)
+    found = [1.0] * len(p_values)
+    least = 1.0
+    for rank, i in zip(range(len(order), 0, -1), order, strict=True):
+        least = min(least, p_values[i] * len(order) / rank)
+        found[i] = least
+    return found
 
 
 def _normal_p(z: float) -> float:
