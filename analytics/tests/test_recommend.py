@@ -422,6 +422,12 @@ def test_steps_that_stall(maker: LakeMaker) -> None:
     assert said.evidence["median_share_idle"] == 0.97
 
 
+def test_a_step_that_reads_by_calls_does_not_stall(maker: LakeMaker) -> None:
+    # 50 MiB a second of a network file system: no block I/O of its own, which the agent takes for idle.
+    same_in_runs(maker, wall=100, cpu=1, bound="IDLE", share_idle=0.97, rchar=5000 * MIB)
+    assert [r.what for r in only(maker).recommendations] == ["cpus", "memory_bytes", "time_ns"]
+
+
 def test_steps_that_vary_between_runs(maker: LakeMaker) -> None:
     for n, wall in enumerate((20, 20, 110)):
         add_run(maker, f"r{n}", start=3600 * n, wall=200)

@@ -209,6 +209,42 @@ def test_an_idle_run_and_an_idle_task_of_a_run_that_works(maker: LakeMaker) -> N
     assert (run.pipeline, run.run_id, run.hours) == ("idler", "r2", pytest.approx(1.0))
 
 
+@pytest.mark.parametrize(
+    ("fields", "of_each", "expected"),
+    [
+        ({"task_id": "t", "task": "t"}, 600, "IDLE_TASK"),
+        ({}, 600, "IDLE_RUN"),
+        ({}, 10, "ZOMBIE_RUN"),  # ten seconds of each ten minutes
+    ],
+)
+def test_reads_of_a_network_file_system_are_work(
+    maker: LakeMaker, fields: dict[str, Any], of_each: int, expected: str
+) -> None:
+    # Neither block I/O nor a socket of its own: the kernel's client fetches. The other reads its status each second.
+    up(maker, 0, 2 * HOUR, busy=1.01)
+    for run, rate in (("reads", 50 * MIB), ("waits", 8 << 10)):
+        of = {"run_id": run, "rchar": rate * of_each * 6, "cpu_user_ns": 6 * of_each * S // 600, **fields}
+        maker.run(start=0, end=HOUR, pipeline=run, **of)
+        if fields:
+            maker.task(start=0, end=HOUR, **of)
+        p = maker.program(start=0, end=HOUR, **of)
+        for end in range(600, HOUR + 1, 600):
+            maker.usage(p, start=end - of_each, end=end, cpu_user_ns=of_each * S // 600, rchar=of_each * rate)
+    assert [(f.run_id, f.kind) for f in find(maker, 2 * HOUR) if f.run_id is not None] == [("waits", expected)]
+
+
+def test_a_worker_that_reads_from_a_network_file_system_works(maker: LakeMaker) -> None:
+    up(maker, 0, 2 * HOUR)
+    for name, rate in (("reads", 50 * MIB), ("waits", 8 << 10)):
+        worker = maker.program(start=0, end=HOUR, exe="/usr/bin/python3", argv=["python3", "-m", "celery", name])
+        child = maker.program(start=0, end=HOUR, parent_program_id=worker["program_id"], rchar=rate * HOUR)
+        maker.usage(child, start=0, end=HOUR, rchar=rate * HOUR)
+        maker.usage(worker, start=0, end=HOUR)
+    (found,) = find(maker, 2 * HOUR, "WAITING_WORKER")
+    assert found.evidence["argv"][-1] == "waits"
+    assert found.evidence["called_bytes"] == HOUR * (8 << 10)
+
+
 def test_a_zombie_run_and_one_that_went_on(maker: LakeMaker) -> None:
     up(maker, 0, 3 * HOUR, busy=1.01)
     p = maker.program(run_id="z", start=0)
@@ -276,7 +312,8 @@ def test_programs_that_spin(maker: LakeMaker) -> None:
             maker.program(start=5, end=6, parent_program_id=p["program_id"])
     storm = maker.program(start=0, exe="/usr/bin/storm")
     maker.usage(storm, start=0, end=600, cpu_user_ns=60 * S, syscr=1_200_000, rchar=100)
-    found = find(maker, HOUR, "SPINNING")
+    assert find(maker, HOUR, "SPINNING") == []  # a simulation looks the same
+    found = find(maker, HOUR, "SPINNING", Thresholds(spinning=True))
     assert sorted(f.subject for f in found) == ["spinner", "storm"]
     spinner = next(f for f in found if f.subject == "spinner")
     assert (spinner.hours, spinner.evidence["cores"]) == (pytest.approx(1.0), pytest.approx(0.9))

@@ -236,10 +236,11 @@ def test_contention_between_tasks(maker: LakeMaker) -> None:
 
 
 def test_idle_task(maker: LakeMaker) -> None:
-    """By the agent's own bound."""
+    """By the agent's own bound, but for one that read 1 MiB a second meanwhile."""
     maker.run(run_id="r1", end=100, programs=0)
     maker.task(run_id="r1", task_id="t1", task="wait", end=60, bound="IDLE", share_idle=0.99)
     maker.task(run_id="r1", task_id="t2", task="blink", end=1, bound="IDLE", share_idle=0.99)
+    maker.task(run_id="r1", task_id="t3", task="read", end=60, bound="IDLE", share_idle=0.99, rchar=60 << 20)
     [idle] = kinds(of(maker), "IDLE")
     assert idle.task_id == "t1" and idle.evidence["idle_share"] == 0.99
 

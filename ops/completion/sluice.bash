@@ -135,7 +135,7 @@ _sluice_table()
 		;;
 	'sweep')
 		words=''
-		options='-h --help --format:table,json,csv -o:file --output:file --section: --lake:folder --kafka: --table: --registry: --kafka-property: --engine:duckdb,spark --memory-limit: --spark-master: --spark-conf: --since: --until: --by:host,run,pipeline,task,tool,sample,container,user,day --prices:file --idle-cores: --least: --after-run: --busy-share: --oversized-share:'
+		options='-h --help --format:table,json,csv -o:file --output:file --section: --lake:folder --kafka: --table: --registry: --kafka-property: --engine:duckdb,spark --memory-limit: --spark-master: --spark-conf: --since: --until: --by:host,run,pipeline,task,tool,sample,container,user,day --prices:file --idle-cores: --least: --after-run: --busy-share: --oversized-share: --spinning'
 		rest=''
 		;;
 	'lake')

@@ -425,6 +425,7 @@ complete -c sluice -n '__sluice_at sweep' -l least -x -d 'do not report waits sh
 complete -c sluice -n '__sluice_at sweep' -l after-run -x -d 'how long a host may stay up after a run'
 complete -c sluice -n '__sluice_at sweep' -l busy-share -x -d 'share of its CPUs from which a host without a run is busy'
 complete -c sluice -n '__sluice_at sweep' -l oversized-share -x -d 'a host whose peaks stay below this share is oversized'
+complete -c sluice -n '__sluice_at sweep' -l spinning -d 'report programs that use CPU and move nothing'
 
 complete -c sluice -n '__sluice_at lake' -a info -d 'print days, files, records, times, hosts, agents and losses of each topic'
 complete -c sluice -n '__sluice_at lake' -a compact -d 'convert the Avro files of closed days to sorted Parquet, which is read faster'

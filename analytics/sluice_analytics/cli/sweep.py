@@ -56,6 +56,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help=f"a host whose peaks stay below this share is oversized (default: {default.oversized_share:g})",
     )
+    limits.add_argument(
+        "--spinning",
+        action="store_true",
+        help="report programs that use CPU and move nothing: loops that wait, but simulations, too",
+    )
     common.add_output(parser)
     parser.add_argument(
         "--section", metavar="TABLE", help="the table of --format csv: by_GROUP (default), findings or losses"
@@ -77,7 +82,7 @@ def _number(option: str, text: str, most: float) -> float:
 
 
 def _limits(args: argparse.Namespace) -> Thresholds:
-    given: dict[str, float | int] = {}
+    given: dict[str, float | int] = {"spinning": args.spinning}
 
     def take(option: str, name: str, read: Callable[[str, str], float | int]) -> None:
         text = getattr(args, option[2:].replace("-", "_"))

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 IDENTITY = ("host_id", "run_id", "pipeline", "task_id", "task", "sample", "program_id", "tool", "comm")
 
+CALLED_BYTES_PER_S = 64 << 10
+"""Bytes by read and write calls from which a task works, though no record shows I/O of its own: a cache, a network file
+system or a pipe may have moved them. Fewer are none: what waits reads /proc, files of cgroups and its configuration"""
+
+
+def are_work(called_bytes: float, us: float) -> bool:
+    """Are so many bytes by read and write calls in that time work?"""
+    return called_bytes >= CALLED_BYTES_PER_S * us / 1e6
+
 
 def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     """Activity: one row a program and interval.

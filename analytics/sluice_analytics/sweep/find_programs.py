@@ -42,7 +42,7 @@ def _finding(scene: Scene, kind: str, row: Row, sentence: str) -> Finding:
 
 def _spin(scene: Scene, row: Row) -> Finding | None:
     limits = scene.limits
-    if row["reported_us"] < limits.spin_us or row["children"]:
+    if not limits.spinning or row["reported_us"] < limits.spin_us or row["children"]:
         return None
     seconds = row["reported_us"] / 1e6
     cores = row["cpu_ns"] / (row["reported_us"] * 1000)

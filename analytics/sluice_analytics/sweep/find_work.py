@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import units
 from ..lake.session import Row
+from ..model.activity import CALLED_BYTES_PER_S
 from ..prices import add
 from . import observed
 from .finding import Finding, Scene
@@ -61,9 +62,9 @@ def _idle(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
         if max(alive.values()) < limits.least_us or any(r["cpu_ns"] is None for r in group):
             continue
         cpu_ns = sum(r["cpu_ns"] for r in group)
-        moved = sum(r["moved_bytes"] for r in group)
+        moved, called = sum(r["moved_bytes"] for r in group), sum(r["called_bytes"] for r in group)
         cores = cpu_ns / (wall_us * 1000)
-        if cores >= limits.idle_cores or moved >= limits.quiet_bytes_per_s * wall_us / 1e6:
+        if cores >= limits.idle_cores or limits.moves(moved, called, wall_us):
             continue
         money = add([
             scene.money(r["host_id"], alive[r["host_id"]],
@@ -82,10 +83,11 @@ def _idle(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
             hours=sum(alive.values()) / HOUR_US,
             money=money,
             sentence=f"{what} lived {units.duration(wall_us * 1000)} and used {units.duration(cpu_ns)} of CPU "
-            f"({cores:.3f} cores) and moved {units.size(moved)}",
+            f"({cores:.3f} cores) and moved {units.size(max(moved, called))}",
             evidence={
                 "wall_ns": wall_us * 1000, "cpu_ns": cpu_ns, "cores": cores, "moved_bytes": moved,
-                "task_id": first["task_id"], "live_programs": sum(r["live_programs"] or 0 for r in group),
+                "called_bytes": called, "task_id": first["task_id"],
+                "live_programs": sum(r["live_programs"] or 0 for r in group),
                 "requested_cpus": first["requested_cpus"], "ended": all(r["phase"] == "END" for r in group),
             },
             run_id=first["run_id"], pipeline=first["pipeline"], task=first["task"],
@@ -128,7 +130,8 @@ def _silences(scene: Scene, rows: list[Row]) -> Iterator[Finding]:
             sentence=f"run {run_label(first)} was alive and made no progress for "
             f"{units.duration((end - start) * 1000)}, from {units.clock(start)} to {units.clock(end)}: no program "
             f"began, none used {scene.limits.quiet_cores:g} CPUs or moved "
-            f"{units.size(scene.limits.quiet_bytes_per_s)} a second"
+            f"{units.size(scene.limits.quiet_bytes_per_s)} a second, or "
+            f"{units.size(CALLED_BYTES_PER_S)} by read and write calls"
             + ("" if is_over else "; then it continued"),
             evidence={
                 "silent_ns": length * 1000, "stretches": len(stretches), "resumed": not is_over, "start_time": start,
@@ -168,18 +171,19 @@ def _workers(scene: Scene, programs: list[Row]) -> Iterator[Finding]:
         cores = row["family_cpu_ns"] / (alive * 1000) if alive > 0 else 0.0
         if alive < limits.least_us or cores >= limits.idle_cores:
             continue
-        if row["family_moved_bytes"] >= limits.quiet_bytes_per_s * alive / 1e6:
+        moved, called = row["family_moved_bytes"], row["family_called_bytes"]
+        if limits.moves(moved, called, alive):
             continue
         yield scene.finding(
             "WAITING_WORKER", row["host_id"], alive, subject=worker, start_us=start, end_us=end,
             share=scene.share(row["host_id"], cores, row["peak_rss_bytes"]), of=row,
             sentence=f"{worker} on {scene.name(row['host_id'])} was alive for {units.duration(alive * 1000)} and used, "
             f"with its children, {units.duration(row['family_cpu_ns'])} of CPU ({cores:.3f} cores) and moved "
-            f"{units.size(row['family_moved_bytes'])}",
+            f"{units.size(max(moved, called))}",
             evidence={
                 "program_id": row["program_id"], "argv": row["argv"], "comm": row["comm"], "cpu_ns": row["cpu_ns"],
                 "family_cpu_ns": row["family_cpu_ns"], "cores": cores, "children": row["children"],
-                "moved_bytes": row["family_moved_bytes"], "alive_ns": alive * 1000,
+                "moved_bytes": moved, "called_bytes": called, "alive_ns": alive * 1000,
                 "peak_rss_bytes": row["peak_rss_bytes"],
                 "task_id": row["task_id"],
             },

@@ -12,7 +12,7 @@ from ..lake.expression import ibis
 from ..lake.session import Scope, Session
 from ..lake.statements import columns_of
 from ..model import hosts
-from ..model.activity import pieces
+from ..model.activity import CALLED_BYTES_PER_S, pieces
 from ..model.records import failed, programs, runs, tasks
 from .period import Period
 from .thresholds import Thresholds
@@ -81,7 +81,7 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
 
     Adds, from the programs' own records (null where the START is older than the period by more than a week):
     exe, argv, container_id, program_start_time, end_time, boot_id, heard_us; and of children and
-    grandchildren: children, sleeps (children called sleep), family_cpu_ns, family_moved_bytes.
+    grandchildren: children, sleeps (children called sleep), family_cpu_ns, family_moved_bytes, family_called_bytes.
     """
     reach = dataclasses.replace(period.scope, since_us=period.since_us - LOOK_BACK_US)
     records = session.table("program", reach)
@@ -107,20 +107,21 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
         )
     )
     young = _children(session, reach, joined)
-    child = program_use(session, period, young).select("program_id", "comm", "cpu_ns", "moved_bytes")
+    child = program_use(session, period, young).select("program_id", "comm", "cpu_ns", "moved_bytes", "called_bytes")
     child = child.inner_join(young, "program_id")
     first = child.group_by("parent_program_id").aggregate(
         children=child.count(),
         sleeps=(child.comm == "sleep").cast("int64").sum().cast("int64"),
         child_cpu_ns=child.cpu_ns.sum(),
         child_moved=child.moved_bytes.sum(),
+        child_called=child.called_bytes.sum(),
     )
     younger = _children(session, reach, young)
-    grand = program_use(session, period, younger).select("program_id", "cpu_ns", "moved_bytes")
+    grand = program_use(session, period, younger).select("program_id", "cpu_ns", "moved_bytes", "called_bytes")
     above = young.select(parent_program_id=young.program_id, above_program_id=young.parent_program_id)
     grand = grand.inner_join(younger, "program_id").inner_join(above, "parent_program_id")
     second = grand.group_by("above_program_id").aggregate(
-        grand_cpu_ns=grand.cpu_ns.sum(), grand_moved=grand.moved_bytes.sum()
+        grand_cpu_ns=grand.cpu_ns.sum(), grand_moved=grand.moved_bytes.sum(), grand_called=grand.called_bytes.sum()
     )
     joined = joined.left_join(first, joined.program_id == first.parent_program_id)
     joined = joined.left_join(second, joined.program_id == second.above_program_id)
@@ -131,6 +132,9 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
         sleeps=joined.sleeps.fill_null(0),
         family_cpu_ns=joined.cpu_ns + joined.child_cpu_ns.fill_null(0.0) + joined.grand_cpu_ns.fill_null(0.0),
         family_moved_bytes=joined.moved_bytes + joined.child_moved.fill_null(0.0) + joined.grand_moved.fill_null(0.0),
+        family_called_bytes=joined.called_bytes
+        + joined.child_called.fill_null(0.0)
+        + joined.grand_called.fill_null(0.0),
     )
 
 
@@ -138,8 +142,8 @@ def silences(session: Session, period: Period, limits: Thresholds) -> ir.Table:
     """Times, limits.least_us and longer, in which a run was alive and nothing happened: run_id, start_us, end_us.
 
     Something happens when a program of the run begins (but for the engine's own, `overhead`), uses
-    limits.quiet_cores or moves limits.quiet_bytes_per_s. A Usage record covers the last interval of the
-    agent alone, however long the program had slept before: a program that sleeps has none.
+    limits.quiet_cores or moves limits.quiet_bytes_per_s, or CALLED_BYTES_PER_S by calls. A Usage record
+    covers the last interval of the agent alone, however long the program had slept before: one that sleeps has none.
     """
     scope = period.scope
     run = runs(session, scope)
@@ -161,6 +165,7 @@ def silences(session: Session, period: Period, limits: Thresholds) -> ir.Table:
     moved = piece.filter(
         (cpu_s >= seconds * limits.quiet_cores)
         | (_sum(piece, _MOVED).cast("float64") >= seconds * float(limits.quiet_bytes_per_s))
+        | (_sum(piece, _CALLED).cast("float64") >= seconds * float(CALLED_BYTES_PER_S))
     )
     moved = moved.anti_join(overhead, "program_id")
     moved = moved.select(
@@ -264,12 +269,14 @@ def work(session: Session, period: Period, topic: str, least_us: int) -> ir.Tabl
         last_us=ibis.coalesce(row.end_time, row.time),
         cpu_ns=row.cpu_user_ns + row.cpu_system_ns,
         moved_bytes=_sum(row, _MOVED),
+        called_bytes=_sum(row, _CALLED),
         failed=bad,
     )
     row = row.filter(bad | (row.last_us - row.start_time >= least_us))
     names = (
         "host_id", "run_id", "pipeline", "task_id", "task", "sample", "phase", "start_time", "last_us", "end_time",
         "wall_ns", "attempt", "requested_cpus", "requested_memory_bytes", "exit_code", "exit_signal", "programs",
-        "live_programs", "cpu_ns", "moved_bytes", "peak_rss_bytes", "failed", "engine", "run_name", "command",
+        "live_programs", "cpu_ns", "moved_bytes", "called_bytes", "peak_rss_bytes",
+        "failed", "engine", "run_name", "command",
     )  # fmt: skip
     return row.select(*(row[name] for name in names))

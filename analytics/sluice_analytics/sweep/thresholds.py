@@ -2,13 +2,14 @@
 """When an observation becomes a finding: every limit of sweep, with its meaning. Ours, not a standard's.
 
 A finding reports what was seen and for how long; these limits only keep out what is small. The
-first five are options of the command.
+first five and spinning are options of the command.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
+from ..model.activity import are_work
 from .period import HOUR_US
 
 MINUTE_US = 60_000_000
@@ -58,6 +59,9 @@ class Thresholds:
     spike_jitter: float = 0.20
     """Spikes are periodic when half of the distances between them are no further than this part from their median"""
 
+    spinning: bool = False
+    """Report programs that spin (--spinning): a simulation between two checkpoints looks the same"""
+
     spin_cores: float = 0.50
     """A program that spins keeps this much of a CPU busy"""
 
@@ -84,6 +88,10 @@ class Thresholds:
 
     residue_share: float = 0.01
     """Parts that miss a host's capacity by more than this are reported as a warning"""
+
+    def moves(self, moved: float, called: float, us: float) -> bool:
+        """Did what moved so many bytes in that time (called: by read and write calls) make progress by I/O?"""
+        return moved >= self.quiet_bytes_per_s * us / 1e6 or are_work(called, us)
 
 
 WORKERS = (

@@ -162,7 +162,7 @@ def _storage(basis: Basis) -> Recommendation | None:
 
 def _stalls(basis: Basis) -> Recommendation | None:
     idle = [e.share_idle for e in basis.succeeded if e.share_idle is not None and e.wall_ns >= LONG_NS]
-    stalled = [e for e in basis.succeeded if e.bound == "IDLE"]
+    stalled = [e for e in basis.succeeded if e.bound == "IDLE" and not e.reads_or_writes]
     if not idle or statistics.median(idle) < STALLS or 2 * len(stalled) < len(basis.succeeded):
         return None
     longest = max(e.wall_ns for e in basis.succeeded)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..errors import NotFound
 from ..lake.expression import ibis
 from ..lake.session import LATE_US, Row, Scope, Session
+from ..model.activity import are_work
 from ..model.records import tasks
 from ..prices import Prices
 from . import find, money
@@ -112,6 +113,11 @@ class Execution:
         if self.cpu_ns is None or self.run_delay_ns is None or self.cpu_ns + self.run_delay_ns == 0:
             return None
         return self.run_delay_ns / (self.cpu_ns + self.run_delay_ns)
+
+    @property
+    def reads_or_writes(self) -> bool:
+        """Did it move bytes by calls while none of its programs ran? A network file system is no block I/O."""
+        return are_work((self.rchar or 0) + (self.wchar or 0), self.wall_ns / 1000)
 
     @property
     def peak_bytes(self) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .. import units
 from ..lake.expression import ibis
 from ..lake.session import Session
+from ..model.activity import are_work
 from .failure import is_failed
 from .money import Host
 from .run_report import Observation, TaskRow, ToolRow
@@ -279,7 +280,7 @@ def psi(host: Host, name: str, start_us: int, end_us: int) -> float | None:
 
 
 def idle(tasks: Iterable[TaskRow]) -> list[Observation]:
-    """Tasks that the agent found IDLE, of some length."""
+    """Tasks that the agent found IDLE, of some length, and that hardly read or wrote."""
     return [
         Observation(
             "IDLE",
@@ -289,7 +290,9 @@ def idle(tasks: Iterable[TaskRow]) -> list[Observation]:
             {"wall_ns": t.wall_ns, "idle_share": t.shares.get("idle"), "cpu_share": t.shares.get("cpu")},
         )
         for t in tasks
-        if t.bound == "IDLE" and (t.wall_ns or 0) >= IDLE_NS
+        if t.bound == "IDLE"
+        and (t.wall_ns or 0) >= IDLE_NS
+        and not are_work((t.usage.rchar or 0) + (t.usage.wchar or 0), (t.wall_ns or 0) / 1000)
     ]
 
 
