@@ -213,6 +213,30 @@ def test_slurm_takes_it(maker: LakeMaker, tmp_path: pathlib.Path) -> None:
         slurm("scancel", job)
 
 
+def test_slurm_of_several_nodes(maker: LakeMaker) -> None:
+    for n in range(3):
+        for h in range(4):
+            host = {"host_id": f"{h:032x}", "host_name": f"n{h}"}
+            add_run(maker, f"r{n}", start=3600 * n, cpus=32, **host)
+            add_execution(
+                maker, f"r{n}", "solve", start=3600 * n, task_id=f"{n}.0", wall=600, cpu=0.9 * 32 * 600, threads=32,
+                requested_cpus=32.0, engine="slurm", **host,
+            )  # fmt: skip
+    maker.write()
+    with DuckSession(str(maker.path)) as session:
+        found = recommend.advices_of(session, "p")
+    lines = emit.render("slurm", found, "lake").splitlines()
+    # How many ranks a node had is not recorded: CPUs of a node, and none of a task. One node at a time may have had all
+    # of its 32 CPUs busy: (600 + 4 * 0.9 * 32 * 600 * (1 / 29 - 1 / 32)) * 1.2 = 988.2.
+    assert [x for x in lines if x.startswith("#SBATCH")] == [
+        "#SBATCH --job-name=solve", "#SBATCH --nodes=4", "#SBATCH --mincpus=29", "#SBATCH --mem=250M",
+        "#SBATCH --time=0-00:16:29",
+    ]  # fmt: skip
+    assert "#   it ran on 4 hosts at once: CPUs are those of all, memory is that of each." in lines
+    # A pod lives on one host.
+    assert '            cpu: "29"' in emit.render("kubernetes", found, "lake").splitlines()
+
+
 def test_kubernetes_is_yaml_of_jobs(maker: LakeMaker, tmp_path: pathlib.Path) -> None:
     text = configuration(maker, "kubernetes")
     read = "import json, sys, yaml; print(json.dumps([d for d in yaml.safe_load_all(sys.stdin) if d]))"

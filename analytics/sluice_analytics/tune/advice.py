@@ -41,6 +41,8 @@ class Advice:
     successful: int
     runs: int
     """Different runs that the successful ones are of"""
+    hosts: int = 1
+    """On how many at once its newest successful execution ran"""
     lack: str = ""
     recommendations: list[Recommendation] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -74,9 +76,10 @@ def advise(
     if advice.lack:
         return advice
     basis = Basis(pipeline, task, good, found, hosts, now)
+    advice.hosts = len(basis.newest.host_ids)
     cpu, no_cpu = sizes.cpus(basis)
     ram, no_ram = sizes.memory(basis)
-    advice.recommendations += [r for r in (cpu, ram, sizes.time(basis)) if r]
+    advice.recommendations += [r for r in (cpu, ram, sizes.time(basis, cpu)) if r]
     advice.notes += [text for text in (no_ram,) if text]
     if cpu:
         cpu.saving = sizes.saving(basis, cpu, None)
@@ -86,6 +89,8 @@ def advise(
         ram.saving = sizes.saving(basis, None, ram)
     if cpu or ram:
         advice.saving = sizes.saving(basis, cpu, ram)
+    if advice.hosts > 1:
+        advice.notes.append(f"it ran on {advice.hosts} hosts at once: CPUs are those of all, memory is that of each")
     if any(e.is_shared_limit for e in found):
         advice.notes.append("the request is that of the whole run, shared by its tasks: the saving is unknown")
     advice.recommendations += [r for r in (_storage(basis), _stalls(basis), _varies(basis)) if r]
@@ -215,19 +220,20 @@ def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: 
     now = prices.of_host(*host.names())
     if now is None:
         return None
+    cpus = cpu.recommended / len(basis.newest.host_ids)
     costs = []
     for row in prices.rows:
         same = (row.provider, row.region, row.lifecycle) == (now.provider, now.region, now.lifecycle)
-        cost = _machine_cost(row, cpu.recommended, ram.recommended) if same and not row.gpu and not row.host else None
+        cost = _machine_cost(row, cpus, ram.recommended) if same and not row.gpu and not row.host else None
         if cost is not None:
             costs.append((cost, row.instance_type, row))
-    present = _present_cost(host, now, cpu.recommended, ram.recommended)
+    present = _present_cost(host, now, cpus, ram.recommended)
     if not costs or present is None:
         return None
     cost, name, row = min(costs, key=lambda c: c[:2])
     if cost >= CHEAPER * present:
         return None
-    per_cpu = ram.recommended / cpu.recommended
+    per_cpu = ram.recommended / cpus
     sentence = (
         f"it needs {units.size(per_cpu)} a CPU: {name} ({row.vcpu:g} CPUs, {row.mem_gib:g} GiB) has that for "
         f"{cost:.4f} an hour, {now.instance_type or host.host_name} for {present:.4f}, each filled with such tasks"

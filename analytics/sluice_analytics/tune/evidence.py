@@ -31,6 +31,9 @@ KIND = (*find.HEAD, "command", "work_dir")
 BY_DESCENT = "child of the driver"
 """The source of a task that the engine did not name: its name is that of its command."""
 
+_HELD = 1.05
+"""Up to so many times its CPUs a limit held: reading all programs takes a while, and a quota is one of a period"""
+
 _KEY = ("run_id", "task_id", "attempt", "host_id")
 
 
@@ -76,7 +79,9 @@ class Execution:
     net_bytes: int | None
     threads_peak: int | None
     requested_cpus: float | None
+    """On all of its hosts together"""
     requested_memory_bytes: int | None
+    """On the host where that is most"""
     is_shared_limit: bool
     """What was requested is the whole run's, and other tasks of it share that"""
     exit_code: int | None
@@ -86,14 +91,21 @@ class Execution:
     share_block_io: float | None
     succeeded: bool
     """See _ended_well"""
+    programs_counted: int = 0
+    """By its Task records"""
     peak_together_bytes: int | None = None
+    threads_together: int = 0
+    """As peak_together_bytes, of threads; that of the host with most"""
     programs: int = 0
     """Programs of it that ended"""
     forked: int = 0
     unknown_peaks: int = 0
+    """With those that its Task records count and of which there is no record"""
+    unknown_threads: int = 0
+    """As unknown_peaks"""
     oom_killed: int = 0
     busiest_cpus: float | None = None
-    """CPUs kept busy in the busiest interval of the agent that has a Usage record; null for a short task"""
+    """CPUs kept busy on a host in the busiest interval of the agent that has a Usage record; null for a short task"""
 
     @property
     def parallelism(self) -> float | None:
@@ -118,6 +130,19 @@ class Execution:
     def reads_or_writes(self) -> bool:
         """Did it move bytes by calls while none of its programs ran? A network file system is no block I/O."""
         return are_work((self.rchar or 0) + (self.wchar or 0), self.wall_ns / 1000)
+
+    @property
+    def most_threads(self) -> int | None:
+        """No more threads than these ever ran at once on a host; None: unknown."""
+        return self.threads_together if self.programs and not self.unknown_threads else None
+
+    @property
+    def held_cpus(self) -> float | None:
+        """The request, unless it is seen not to have held: a scheduler's need not. None on several hosts, too."""
+        if self.requested_cpus is None or self.parallelism is None or len(self.host_ids) > 1:
+            return None
+        most = max(self.parallelism, self.busiest_cpus or 0.0)
+        return self.requested_cpus if most <= self.requested_cpus * _HELD else None
 
     @property
     def peak_bytes(self) -> int | None:
@@ -192,6 +217,10 @@ def executions(session: Session, runs: list[find.Run]) -> list[Execution]:
         found[key] = _merged(found[key], one) if key in found else one
     for row in session.rows(_programs_of(session, scope, ended)):
         _add_programs(found[(row["run_id"], row["task_id"], row["attempt"])], row)
+    for one in found.values():
+        without_record = max(0, one.programs_counted - one.programs)
+        one.unknown_peaks += without_record
+        one.unknown_threads += without_record
     attempts: dict[tuple[str, str], list[Execution]] = {}
     for one in found.values():
         attempts.setdefault((one.run_id, one.task_id), []).append(one)
@@ -230,7 +259,7 @@ def _ended(t: ir.Table) -> ir.Table:
     return t.select(
         *_KEY, "pipeline", "task", "sample", "engine", "source", "start_time", "end_time", "wall_ns", "requested_cpus",
         "requested_memory_bytes", "exit_code", "exit_signal", "bound", "share_idle", "share_block_io", "cpu_user_ns",
-        "failed_programs",
+        "programs", "failed_programs",
         "cpu_system_ns", "run_delay_ns", "peak_rss_bytes", "read_bytes", "write_bytes", "rchar", "wchar",
         "net_rx_bytes", "net_tx_bytes", "threads_peak",
     )  # fmt: skip
@@ -272,15 +301,19 @@ def _execution(part: Row, run: find.Run | None, tasks_in_run: int) -> Execution:
         peak_program_bytes=part["peak_rss_bytes"],
         net_bytes=_plus(part["net_rx_bytes"], part["net_tx_bytes"]),
         succeeded=_ended_well(part, run, tasks_in_run),
+        programs_counted=part["programs"] or 0,
         is_shared_limit=of_run and tasks_in_run > 1,
     )
 
 
-_SUMMED = ("cpu_ns", "run_delay_ns", "read_bytes", "write_bytes", "rchar", "wchar", "net_bytes")
+_SUMMED = (
+    "cpu_ns", "run_delay_ns", "read_bytes", "write_bytes", "rchar", "wchar", "net_bytes", "requested_cpus",
+    "programs_counted",
+)  # fmt: skip
 
 
 def _merged(one: Execution, other: Execution) -> Execution:
-    """The parts of one execution on two hosts: times and bytes add up, memory is that of the host with most."""
+    """The parts of one execution on two hosts: times, bytes and CPUs add up, memory is that of the host with most."""
     for name in _SUMMED:
         setattr(one, name, _plus(getattr(one, name), getattr(other, name)))
     one.succeeded = one.succeeded and other.succeeded
@@ -288,6 +321,8 @@ def _merged(one: Execution, other: Execution) -> Execution:
     one.end_time = max(one.end_time, other.end_time)
     one.wall_ns = (one.end_time - one.start_time) * 1000
     one.peak_program_bytes = _larger(one.peak_program_bytes, other.peak_program_bytes)
+    one.requested_memory_bytes = _larger(one.requested_memory_bytes, other.requested_memory_bytes)
+    one.is_shared_limit = one.is_shared_limit or other.is_shared_limit
     one.threads_peak = _larger(one.threads_peak, other.threads_peak)
     if one.exit_code is None or other.exit_code not in (None, 0):
         one.exit_code = other.exit_code
@@ -296,7 +331,7 @@ def _merged(one: Execution, other: Execution) -> Execution:
 
 
 def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
-    """One row an execution and host: what its programs were, and the largest sum of their peaks at one moment."""
+    """One row an execution and host: its programs, and the largest sums of their peaks and threads at one moment."""
     program = session.table("program", scope)
     program = program.filter((program.phase == "END") & program.task_id.notnull() & program.end_time.notnull())
     program = program.filter(~program.overhead.fill_null(False))
@@ -310,30 +345,39 @@ def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
         # One that took no time was there all the same.
         finish=ibis.greatest(program.end_time, program.program_start_time + 1),
         peak="peak_rss_bytes",
+        threads="threads_peak",
         is_forked=program.forked.fill_null(False).cast("int64"),
         is_oom=program.oom_killed.fill_null(False).cast("int64"),
     )
-    known = p.filter(p.peak.notnull())
+    peak, threads = p.peak.fill_null(0), p.threads.fill_null(0)
     # Ends (0) come before starts (1) of the same moment: a program that exec replaces makes room for the next.
-    events = known.select(*_KEY, at=known.begin, turn=ibis.literal(1, "int64"), change=known.peak).union(
-        known.select(*_KEY, at=known.finish, turn=ibis.literal(0, "int64"), change=-known.peak)
+    events = p.select(*_KEY, at=p.begin, turn=ibis.literal(1, "int64"), peak=peak, threads=threads).union(
+        p.select(*_KEY, at=p.finish, turn=ibis.literal(0, "int64"), peak=-peak, threads=-threads)
     )
     so_far = ibis.window(group_by=list(_KEY), order_by=[events.at, events.turn], rows=(None, 0))
-    level = events.select(*_KEY, held=events.change.sum().over(so_far).cast("int64"))
-    together = level.group_by(*_KEY).aggregate(together=level.held.max())
+    level = events.select(
+        *_KEY,
+        peak=events.peak.sum().over(so_far).cast("int64"),
+        threads=events.threads.sum().over(so_far).cast("int64"),
+    )
+    together = level.group_by(*_KEY).aggregate(together=level.peak.max(), threads=level.threads.max())
     together = together.select(
-        t_run="run_id", t_task="task_id", t_attempt="attempt", t_host="host_id", together="together"
+        "together", "threads", t_run="run_id", t_task="task_id", t_attempt="attempt", t_host="host_id"
     )
     counts = p.group_by(*_KEY).aggregate(
         programs=p.count(),
         forked=p.is_forked.sum(),
         oom_killed=p.is_oom.sum(),
         unknown_peaks=p.count() - p.peak.count(),
+        unknown_threads=p.count() - p.threads.count(),
     )
     same = [counts.run_id == together.t_run, counts.task_id == together.t_task, counts.host_id == together.t_host,
             counts.attempt.fill_null(-1) == together.t_attempt.fill_null(-1)]  # fmt: skip
     both = counts.left_join(together, same)
-    return both.select(*_KEY, "programs", "forked", "oom_killed", "unknown_peaks", "together")
+    return both.select(
+        *_KEY, "programs", "forked", "oom_killed", "unknown_peaks", "unknown_threads", "threads",
+        together=ibis.cases((both.unknown_peaks < both.programs, both.together)),
+    )  # fmt: skip
 
 
 def _add_programs(one: Execution, row: Row) -> None:
@@ -342,6 +386,8 @@ def _add_programs(one: Execution, row: Row) -> None:
     one.oom_killed += row["oom_killed"]
     one.unknown_peaks += row["unknown_peaks"]
     one.peak_together_bytes = _larger(one.peak_together_bytes, row["together"])
+    one.unknown_threads += row["unknown_threads"]
+    one.threads_together = max(one.threads_together, row["threads"])
 
 
 def _busiest(session: Session, scope: Scope) -> ir.Table:

@@ -29,6 +29,10 @@ class Run:
         """The value of the first host that has one."""
         return next((p[name] for p in self.parts if p[name] is not None), None)
 
+    def largest(self, name: str) -> int | None:
+        """The largest that is known over hosts; None where none knows."""
+        return max((p[name] for p in self.parts if p[name] is not None), default=None)
+
     def total(self, name: str) -> int | None:
         """The sum of what is known over hosts; None where none knows. The agent adds programs up in the same way."""
         known = [p[name] for p in self.parts if p[name] is not None]

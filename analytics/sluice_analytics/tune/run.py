@@ -105,7 +105,7 @@ def load(
         usage=_resources(usage, everything, run.wall_ns),
         efficiency=efficiency(
             _cpu(usage), run.wall_ns, usage["peak_rss_bytes"],
-            run.first("requested_cpus"), run.first("requested_memory_bytes"), list(hosts.values()),
+            run.total("requested_cpus"), run.largest("requested_memory_bytes"), list(hosts.values()),
         ),
         cost=_run_cost(run, of_hosts, rows, hosts, prices),
         tasks=own,

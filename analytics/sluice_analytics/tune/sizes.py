@@ -6,10 +6,13 @@ Rules and their sources (sluice-tune-recommend(7) has them for users):
   memory  largest peak * 1.15, at least 250 MiB, and never below an out-of-memory kill: its peak * 1.2 or
           + 100 MiB, whichever is more. Margin, least and bump are those of Kubernetes' Vertical Pod Autoscaler
           (recommendation-margin-fraction, pod-recommendation-min-memory-mb, oom-bump-up-ratio, oom-min-bump-up).
-          The largest peak replaces VPA's P90: a batch task that exceeds its limit is lost.
-  CPUs    P95 of CPU time / wall time, rounded up but for a twentieth of a CPU. Not where a task waited for
-          CPUs and that hides how many it would have used.
-  time    P95 of wall time * 1.2, at least a minute; AWS Compute Optimizer's headroom, by default, is 20 %.
+          The largest peak replaces VPA's P90: a batch task that exceeds its limit is lost. Never more than the
+          largest of its hosts has.
+  CPUs    P95 of CPU time / wall time, rounded up but for a twentieth of a CPU; of several hosts, as many on each.
+          Not where a task waited for CPUs and that hides how many it would have used.
+  time    longest wall time at the recommended CPUs * 1.2, at least a minute; AWS Compute Optimizer's headroom, by
+          default, is 20 %. The longest, as for memory. What it takes with fewer CPUs is bounded by Brent's theorem
+          (1974): see wall_at().
 """
 
 from __future__ import annotations
@@ -56,6 +59,16 @@ class Basis:
     all: list[Execution]
     hosts: dict[str, money.Host]
     now: int
+
+    def memory_of_hosts(self) -> int | None:
+        """That of the largest host on which it succeeded; None: unknown of one of them."""
+        known = [self.hosts[h].memory_bytes if h in self.hosts else None for e in self.succeeded for h in e.host_ids]
+        return None if None in known else max(m for m in known if m is not None)
+
+    def cpus_of_host(self, e: Execution) -> int | None:
+        """CPUs of the largest host of an execution; None: unknown of one of them."""
+        known = [self.hosts[h].cpus if h in self.hosts else None for h in e.host_ids]
+        return None if None in known else max(c for c in known if c is not None)
 
     @property
     def newest(self) -> Execution:
@@ -133,12 +146,16 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
     known = [e for e in basis.succeeded if e.parallelism is not None]
     if runs_of(known) < RUNS_NEEDED:
         return None, "CPU time is unknown"
+    widths = {len(e.host_ids) for e in basis.succeeded}
+    hosts = max(widths)
+    if len(widths) > 1:
+        return None, f"it ran on {min(widths)} to {hosts} hosts at once: CPUs of one number do not say those of another"
     used, note = known, ""
     starved = [e for e in known if (e.delay_share or 0.0) >= STARVED_SHARE]
     wanted_p95 = percentile([e.wanted_cpus or e.parallelism or 0.0 for e in known], 0.95)
     used_p95 = percentile([e.parallelism or 0.0 for e in known], 0.95)
     extra: dict[str, Any] = {"starved_executions": len(starved), "wanted_p95_cpus": wanted_p95}
-    if starved and cpus_for(wanted_p95) != cpus_for(used_p95):
+    if starved and cpus_for(wanted_p95 / hosts) != cpus_for(used_p95 / hosts):
         used = [e for e in known if (e.delay_share or 0.0) < STARVED_SHARE]
         if runs_of(used) < RUNS_NEEDED:
             return None, (
@@ -148,18 +165,21 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
             )
         note = f"; {len(starved)} that waited for CPUs are left out"
     values = [e.parallelism or 0.0 for e in used]
-    recommended = cpus_for(percentile(values, 0.95))
+    recommended = cpus_for(percentile(values, 0.95) / hosts) * hosts
     current = requested(basis, "requested_cpus")
     busiest = [e.busiest_cpus for e in used if e.busiest_cpus is not None]
     threads = max((e.threads_peak for e in used if e.threads_peak is not None), default=None)
     sentence = f"P95 of the CPUs kept busy over {basis.counted(used)} is {percentile(values, 0.95):.2f}{note}"
     if current is not None and max(values) >= AT_LIMIT * current:
         sentence += f"; it used all of the {current:g} that it had: it may need more"
-    if busiest and percentile(busiest, 0.95) > recommended + 0.5:
+    if busiest and percentile(busiest, 0.95) > recommended / hosts + 0.5:
         sentence += (
             f"; its busiest interval kept {percentile(busiest, 0.95):.1f} busy: that part takes longer with fewer"
         )
+    if hosts > 1:
+        sentence += f"; on {hosts} hosts at once, {recommended // hosts} on each"
     extra |= {"busiest_interval_p95_cpus": percentile(busiest, 0.95) if busiest else None, "threads_peak": threads}
+    extra["hosts_at_once"] = hosts
     evidence = _numbers(basis, used, values, "_cpus") | extra | {"rule": "ceil(P95 of CPU time / wall time - 0.05)"}
     sure = confidence(basis, used, values, all(e.run_delay_ns is not None for e in used))
     return basis.recommendation(
@@ -239,6 +259,9 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
     floor = oom_floor(basis.all)
     wanted = max(max(values) * MEMORY_MARGIN, MEMORY_LEAST, floor[1] if floor else 0)
     recommended = math.ceil(wanted / _MIB) * _MIB
+    most = basis.memory_of_hosts()
+    if most is not None:
+        recommended = min(recommended, most // _MIB * _MIB)
     current = requested(basis, "requested_memory_bytes")
     largest = max(used, key=lambda e: e.peak_bytes or 0)
     alone = largest.peak_program_bytes
@@ -246,7 +269,9 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
     if alone is not None and alone < max(values):
         sentence += f" (programs running at the same time; the largest alone {units.size(alone)})"
     sentence += ", + 15 %"
-    if recommended == MEMORY_LEAST:
+    if recommended < wanted:
+        sentence += f"; no host that it ran on has more than {units.size(most)}"
+    elif recommended == MEMORY_LEAST:
         sentence += f"; less than {units.size(MEMORY_LEAST)} is not recommended"
     killed = [e for e in basis.all if e.oom_killed]
     if floor:
@@ -268,7 +293,8 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         "once, and pages that a forked child shares count for each; no more than a limit that held",
         "forked_programs": largest.forked,
         "programs_of_unknown_peak": sum(e.unknown_peaks for e in used),
-        "rule": "max(largest peak * 1.15, 250 MiB, largest peak at an OOM kill * 1.2 or + 100 MiB)",
+        "host_memory_bytes": most,
+        "rule": "min(max(largest peak * 1.15, 250 MiB, largest peak at an OOM kill * 1.2 or + 100 MiB), host's memory)",
     }
     if rho is not None and rho >= 0.7:
         evidence["by_input_size"] = _by_input(used)
@@ -283,16 +309,44 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
     ), ""  # fmt: skip
 
 
-def time(basis: Basis) -> Recommendation:
-    """The recommendation of a time limit. No record has the one that was requested."""
+def wall_at(basis: Basis, e: Execution, cpus: float | None) -> float:
+    """Nanoseconds that an execution takes at most with so many CPUs, from what it took (None: as many as it had).
+
+    Work that ran on p CPUs of a host at once takes p / c as long on c, and what ran on no more takes as long as before.
+    How much ran on how many is not recorded, only the sum W; the worst that it can be is that all of it ran on P
+    CPUs at once, while the other hosts waited. That adds W / c - W / P. P is at most the threads that were alive, the
+    CPUs of the host and, where Usage records show that it held, the request; it is at least what those show. Where W is
+    unknown, it is that of P CPUs throughout; where P is unknown, too, nothing is known to add, and time() is less sure.
+    """
+    if cpus is None or (e.held_cpus is not None and cpus >= e.held_cpus):
+        return e.wall_ns
+    share, busy = cpus / len(e.host_ids), (e.parallelism or 0.0) / len(e.host_ids)
+    held = e.held_cpus if e.busiest_cpus is not None else None
+    limits = [x for x in (e.most_threads, basis.cpus_of_host(e), held) if x is not None]
+    width = max(min(limits, default=math.inf), busy, e.busiest_cpus or 0.0)
+    if width <= share or (e.cpu_ns is None and not limits):
+        return e.wall_ns
+    work = e.wall_ns * width * len(e.host_ids) if e.cpu_ns is None else e.cpu_ns
+    return e.wall_ns + work * (1 / share - 1 / width)
+
+
+def time(basis: Basis, cpu: Recommendation | None = None) -> Recommendation:
+    """The recommendation of a time limit, with the CPUs that are recommended. No record has the requested one."""
     values = [e.wall_ns for e in basis.succeeded]
-    p95 = percentile(values, 0.95)
-    recommended = math.ceil(max(p95 * TIME_MARGIN, TIME_LEAST_NS) / 1e9) * 1_000_000_000
-    sentence = f"P95 of wall time over {basis.counted(basis.succeeded)} is {units.duration(p95)}, + 20 %"
+    with_fewer = max(wall_at(basis, e, cpu.recommended if cpu else None) for e in basis.succeeded)
+    recommended = math.ceil(max(with_fewer * TIME_MARGIN, TIME_LEAST_NS) / 1e9) * 1_000_000_000
+    sentence = f"the longest of {basis.counted(basis.succeeded)} took {units.duration(max(values))}"
+    if cpu and with_fewer > max(values):
+        on = units.counted(round(cpu.recommended or 0), "CPU")
+        sentence += f", and none takes more than {units.duration(with_fewer)} on {on}"
+    sentence += ", + 20 %"
     if recommended == TIME_LEAST_NS:
         sentence += "; less than a minute is not recommended"
-    evidence = _numbers(basis, basis.succeeded, values, "_ns") | {"rule": "max(P95 of wall time * 1.2, 1 minute)"}
-    sure = confidence(basis, basis.succeeded, values)
+    evidence = _numbers(basis, basis.succeeded, values, "_ns") | {
+        "longest_at_recommended_cpus_ns": with_fewer,
+        "rule": "max(longest wall time at the recommended CPUs * 1.2, 1 minute)",
+    }
+    sure = confidence(basis, basis.succeeded, values, all(e.cpu_ns is not None for e in basis.succeeded))
     return basis.recommendation(
         "time_ns", sentence, recommended=float(recommended), runs=len(values), confidence=sure, evidence=evidence
     )
@@ -300,21 +354,23 @@ def time(basis: Basis) -> Recommendation:
 
 def saving(basis: Basis, cpu: Recommendation | None, ram: Recommendation | None) -> float | None:
     """Money a run: reserved cost (price * wall * the larger share of CPUs and of memory) as it was requested, less
-    the same with what is recommended, over the successful executions. None: a price or what was requested is
-    unknown, or the limit was shared with other tasks.
+    the same with what is recommended and the time that it takes then at most, over the successful executions. None: a
+    price or what was requested is unknown, or the limit was shared with other tasks.
     """
     now_cpus, now_memory = requested(basis, "requested_cpus"), requested(basis, "requested_memory_bytes")
     if (now_cpus is None and now_memory is None) or any(e.is_shared_limit for e in basis.succeeded):
         return None
     new_cpus = cpu.recommended if cpu and now_cpus is not None else now_cpus
-    new_memory = int(ram.recommended) if ram and ram.recommended and now_memory is not None else now_memory
+    new_memory = ram.recommended if ram and ram.recommended and now_memory is not None else now_memory
 
-    def cost(asked_cpus: float | None, asked_memory: float | None) -> float | None:
+    def cost(asked_cpus: float | None, asked_memory: float | None, cpus: float | None) -> float | None:
         memory_bytes = None if asked_memory is None else int(asked_memory)
         return add([
-            money.reserved_cost(basis.hosts.get(e.host_ids[0]), e.wall_ns, asked_cpus, memory_bytes)
+            money.reserved_cost(basis.hosts.get(h), round(wall_at(basis, e, cpus)),
+                                None if asked_cpus is None else asked_cpus / len(e.host_ids), memory_bytes)
             for e in basis.succeeded
+            for h in e.host_ids
         ])  # fmt: skip
 
-    before, after = cost(now_cpus, now_memory), cost(new_cpus, new_memory)
+    before, after = cost(now_cpus, now_memory, None), cost(new_cpus, new_memory, cpu.recommended if cpu else None)
     return None if before is None or after is None else (before - after) / runs_of(basis.succeeded)

@@ -66,6 +66,7 @@ def seconds(r: Recommendation | None) -> int | None:
     return None if r is None or r.recommended is None else math.ceil(r.recommended / 1e9)
 
 
-def whole(r: Recommendation | None) -> int | None:
-    """Recommended CPUs."""
-    return None if r is None or r.recommended is None else math.ceil(r.recommended)
+def cpus_of_host(advice: Advice) -> int | None:
+    """Recommended CPUs on each of the hosts on which it runs at once."""
+    r = advice.of("cpus")
+    return None if r is None or r.recommended is None else math.ceil(r.recommended / advice.hosts)

@@ -30,9 +30,9 @@ def _process(advice: Advice) -> list[str]:
     if not advice.is_named_by_engine or not _PROCESS.fullmatch(advice.task):
         return [comment.left_out("//", advice, "this is not the name of a process; record with sluice run --headers")]
     lines = [*comment.task("//", advice), f"withName: '{advice.task}' {{"]
-    cpus, memory, seconds = advice.of("cpus"), advice.of("memory_bytes"), advice.of("time_ns")
-    if cpus:
-        lines.append(f"    cpus = {comment.whole(cpus)}")
+    cpus, memory, seconds = comment.cpus_of_host(advice), advice.of("memory_bytes"), advice.of("time_ns")
+    if cpus is not None:
+        lines.append(f"    cpus = {cpus}")
     if memory:
         lines.append(f"    memory = '{comment.mebibytes(memory)} MB'")
         fit = comment.fit_of(memory)

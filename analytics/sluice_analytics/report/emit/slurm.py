@@ -21,10 +21,13 @@ def render(advices: list[Advice], source: str) -> str:
         lines += ["", *comment.task("#", advice)]
         if _NAME.fullmatch(advice.task):
             lines.append(f"#SBATCH --job-name={advice.task}")
-        cpus, memory = comment.whole(advice.of("cpus")), comment.mebibytes(advice.of("memory_bytes"))
+        cpus, memory = comment.cpus_of_host(advice), comment.mebibytes(advice.of("memory_bytes"))
         seconds = comment.seconds(advice.of("time_ns"))
+        if advice.hosts > 1:
+            # How many tasks (ranks of MPI) a node had is not recorded: the CPUs of a node are asked for, not a task's.
+            lines.append(f"#SBATCH --nodes={advice.hosts}")
         if cpus is not None:
-            lines.append(f"#SBATCH --cpus-per-task={cpus}")
+            lines.append(f"#SBATCH --{'mincpus' if advice.hosts > 1 else 'cpus-per-task'}={cpus}")
         if memory is not None:
             lines.append(f"#SBATCH --mem={memory}M")
         if seconds is not None:

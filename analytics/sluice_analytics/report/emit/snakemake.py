@@ -28,9 +28,9 @@ def render(advices: list[Advice], source: str) -> str:
             lines.append(comment.left_out("#", advice, why))
             continue
         lines += comment.task("#", advice)
-        cpus, memory, time = advice.of("cpus"), advice.of("memory_bytes"), advice.of("time_ns")
-        if cpus:
-            threads.append(f"- {advice.task}={comment.whole(cpus)}")
+        cpus, memory, time = comment.cpus_of_host(advice), advice.of("memory_bytes"), advice.of("time_ns")
+        if cpus is not None:
+            threads.append(f"- {advice.task}={cpus}")
         if memory and memory.recommended is not None:
             resources.append(f"- {advice.task}:mem_mb={math.ceil(memory.recommended / 1e6)}")
             fit = comment.fit_of(memory)
