@@ -19,6 +19,7 @@ counters_begin(struct event_counters *c, struct signal_struct *s, const struct p
 #define COUNTER_DELAY(name, thread) c->name = p->dead.name;
 #define COUNTER_LIFE(name) c->name = p->dead.name;
 #define COUNTER_PAGES(name, entry) c->name = p->entry;
+#define COUNTER_PAGES_NOW(name) c->name = 0;
 #define COUNTER_ENTRY(name, entry) c->name = p->entry;
 #include "resources.h"
 	c->threads = s->live.counter;
@@ -274,6 +275,7 @@ state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 #define COUNTER_DELAY(name, thread) c->name = p->dead.name + p->leader.name;
 #define COUNTER_LIFE(name) c->name = p->dead.name + p->leader.name;
 #define COUNTER_PAGES(name, entry) c->name = p->entry;
+#define COUNTER_PAGES_NOW(name) c->name = 0;
 #define COUNTER_ENTRY(name, entry) c->name = p->entry;
 #include "resources.h"
 	c->voluntary_switches++;	/* the last switch, which takes it off the CPU for good */

@@ -14,6 +14,7 @@
  *   COUNTER_DELAY(name, thread)         the same in task_delay_info, which a thread may lack
  *   COUNTER_LIFE(name)                  how long each thread has lived
  *   COUNTER_PAGES(name, entry)          a number of pages in struct proc; in struct counters bytes, as name_bytes
+ *   COUNTER_PAGES_NOW(name)             likewise, of a process that lives: each pass reads them, and nothing keeps them
  *   COUNTER_ENTRY(name, entry)          member of struct proc
  *
  * A macro that is not defined becomes COUNTER(name), and that is empty unless it is defined. The order is that
@@ -54,6 +55,9 @@
 #endif
 #ifndef COUNTER_PAGES
 #define COUNTER_PAGES(name, entry) COUNTER(name)
+#endif
+#ifndef COUNTER_PAGES_NOW
+#define COUNTER_PAGES_NOW(name) COUNTER_PAGES(name, 0)
 #endif
 #ifndef COUNTER_ENTRY
 #define COUNTER_ENTRY(name, entry) COUNTER(name)
@@ -185,6 +189,16 @@ SUM_OF_WAITS(WAIT_OTHER_NS, wait_other_ns, nanoseconds, waited_ns[WAIT_OTHER], 7
     "Nanoseconds that its threads waited in a place of the kernel that is in no other class; sampled")
 SUM_OF_WAITS(WAIT_THROTTLED_NS, wait_throttled_ns, nanoseconds, waited_ns[WAIT_THROTTLED], 7,
     "Nanoseconds that its threads could have run, but their control group had used up its quota; sampled, a part of run_delay_ns")
+/* What rss_bytes consists of, but for mapped pages of files, which are the rest; and what of it is in swap. */
+COUNTER_PAGES_NOW(anon)
+COUNTER_PAGES_NOW(shmem)
+COUNTER_PAGES_NOW(swap)
+RESOURCE(ANON_BYTES, anon_bytes, bytes, LEVEL, has_rss, 8,
+    "Resident anonymous memory in bytes at this moment, with what it shares with processes that it forked; a level, not a sum")
+RESOURCE(SHMEM_BYTES, shmem_bytes, bytes, LEVEL, has_rss, 8,
+    "Resident shared memory and files of a tmpfs that it maps, in bytes at this moment; a level, not a sum")
+RESOURCE(SWAP_BYTES, swap_bytes, bytes, LEVEL, has_rss, 8,
+    "Anonymous memory in swap, in bytes at this moment; a level, not a sum")
 
 #undef COUNTER
 #undef COUNTER_SIGNAL
@@ -193,6 +207,7 @@ SUM_OF_WAITS(WAIT_THROTTLED_NS, wait_throttled_ns, nanoseconds, waited_ns[WAIT_T
 #undef COUNTER_DELAY
 #undef COUNTER_LIFE
 #undef COUNTER_PAGES
+#undef COUNTER_PAGES_NOW
 #undef COUNTER_ENTRY
 #undef RESOURCE
 #undef RESOURCE_MADE

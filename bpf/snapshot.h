@@ -166,6 +166,7 @@ static __always_inline int
 process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task *k, const struct proc *p,
     u32 sequence, bool has_loop)
 {
+	struct pages_kinds kinds;
 	struct mm_struct *mm;
 	u64 high, now;
 	u32 threads;
@@ -181,8 +182,12 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct ta
 	READ_POINTER(mm, k->untrusted->mm);
 	if (mm && (p->execed || k->parent->mm != mm)) {
 		high = mm->hiwater_rss;
-		pages_resident(mm, false, &now);
+		pages_by_kind(mm, &kinds);
+		now = kinds.file + kinds.anon + kinds.shmem;
 		e->counters.rss = now;
+		e->counters.anon = kinds.anon;
+		e->counters.shmem = kinds.shmem;
+		e->counters.swap = kinds.swap;
 		e->counters.peak_rss = high > now ? high : now;
 		e->flags |= EVENT_HAS_PEAK;
 	}

@@ -136,6 +136,7 @@ print_rows(FILE *f, const struct summary_options *o)
 		t->failed = s->failed;
 		t->wall_ns = s->wall_ns;
 		t->cpu_cores = cores(&s->usage, s->wall_ns);
+		t->peak_memory_bytes = s->peak_memory_bytes;
 		t->usage = &s->usage;
 		t->verdict = s->verdict;
 		shown++;
@@ -157,7 +158,8 @@ summary_print(FILE *f, const struct summary_options *o)
 	struct run_totals totals = agent_totals(o->agent);
 	struct table_summary footer = { .pipeline = o->pipeline, .wall_ns = totals.wall_ns,
 		.cpu_cores = cores(&totals.usage, totals.wall_ns), .cpus = agent_cpus(o->agent),
-		.usage = &totals.usage, .programs = totals.programs, .failed = totals.failed,
+		.peak_memory_bytes = { totals.peak_memory_bytes, totals.peak_memory_bytes > 0 }, .usage = &totals.usage,
+		.programs = totals.programs, .failed = totals.failed,
 		.lost = lost_in_all(o->agent) };
 	struct survivor_list survivors = { .f = f };
 	struct loss_list losses = { 0 };

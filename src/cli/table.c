@@ -172,6 +172,15 @@ show_net(const struct usage *u, char *out)
 		snprintf(out, CELL_SIZE, UNKNOWN);
 }
 
+static void
+show_memory(struct opt_u64 bytes, char *out)
+{
+	if (bytes.known)
+		format_bytes(bytes.value, out, CELL_SIZE);
+	else
+		snprintf(out, CELL_SIZE, UNKNOWN);
+}
+
 /* A value of a record as a word: "RUN_QUEUE" becomes "run queue". */
 static void
 show_word(const char *name, char *out, size_t size)
@@ -230,7 +239,7 @@ show_row(const struct table_row *row, struct cells *c)
 		    format_cores(row->cpu_cores.value, a, sizeof(a)));
 	else
 		snprintf(c->number[COLUMN_CPU], CELL_SIZE, UNKNOWN);
-	show_bytes(row->usage, USAGE_PEAK_RSS_BYTES, c->number[COLUMN_PEAK]);
+	show_memory(row->peak_memory_bytes, c->number[COLUMN_PEAK]);
 	show_bytes(row->usage, USAGE_READ_BYTES, c->number[COLUMN_READ]);
 	show_bytes(row->usage, USAGE_WRITE_BYTES, c->number[COLUMN_WRITE]);
 	show_net(row->usage, c->number[COLUMN_NET]);
@@ -363,7 +372,7 @@ table_footer(FILE *f, const struct table_summary *s)
 
 	show_name(s->pipeline, pipeline, sizeof(pipeline));
 	show_end(s, end, sizeof(end));
-	show_bytes(s->usage, USAGE_PEAK_RSS_BYTES, peak);
+	show_memory(s->peak_memory_bytes, peak);
 	show_bytes(s->usage, USAGE_READ_BYTES, got);
 	show_bytes(s->usage, USAGE_WRITE_BYTES, put);
 	fprintf(f, "run  %s  %s  %s   %s of %u cpu%s   peak %s   read %s   write %s   %s program%s",

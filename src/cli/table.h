@@ -22,6 +22,7 @@ struct table_row {
 	uint64_t failed;		/* programs that failed */
 	uint64_t wall_ns;
 	struct opt_double cpu_cores;	/* CPU time / wall */
+	struct opt_u64 peak_memory_bytes;
 	const struct usage *usage;
 	struct verdict verdict;
 };
@@ -33,6 +34,7 @@ struct table_summary {
 	struct opt_i32 exit_signal;
 	struct opt_double cpu_cores;
 	uint32_t cpus;
+	struct opt_u64 peak_memory_bytes;
 	const struct usage *usage;	/* of the whole run */
 	uint64_t programs;
 	uint64_t failed;

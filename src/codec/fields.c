@@ -73,6 +73,12 @@ denied(unsigned value)
 }
 
 static const char *
+peak_source(unsigned value)
+{
+	return peak_source_name(value);
+}
+
+static const char *
 severity(unsigned value)
 {
 	return finding_severity_name(value);
@@ -223,6 +229,10 @@ static const struct field work_fields[] = {
 	FIELD(work_record, uid),
 	PART(work_record, verdict, verdict_fields),
 	RECORD(work_record, bill, bill_fields),
+	RECORD(work_record, own_bill, bill_fields),
+	FIELD(work_record, memory_bytes),
+	FIELD(work_record, peak_memory_bytes),
+	ENUM(work_record, peak_memory_source, FIELD_ENUM_OR_NULL, peak_source),
 };
 
 static const struct field task_fields[] = {

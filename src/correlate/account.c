@@ -5,6 +5,7 @@
  */
 #include "correlate/account.h"
 
+#include "correlate/memory.h"
 #include "correlate/process.h"
 #include "correlate/rows.h"
 #include "correlate/runs.h"
@@ -14,6 +15,27 @@
 #include "correlate/wal.h"
 #include "correlate/work.h"
 
+static void
+enter(struct work *w, const struct process *p, uint64_t since_ns)
+{
+	work_enter(w, since_ns);
+	memory_enter(&w->held, p);
+}
+
+static void
+leave(struct work *w, const struct process *p, const struct usage *usage, bool has_failed, uint64_t end_ns)
+{
+	work_add(w, usage, has_failed, end_ns);
+	memory_leave(&w->held, p);
+}
+
+static void
+withdraw(struct work *w, const struct process *p)
+{
+	work_withdraw(w);
+	memory_leave(&w->held, p);
+}
+
 void
 account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, uint64_t at_ns)
 {
@@ -21,10 +43,10 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 
 	p->row = row_of(c, p);
 	if (p->row != NULL)
-		work_enter(&p->row->work, p->program_start_ns);
+		enter(&p->row->work, p, p->program_start_ns);
 	if (t == NULL)
 		return;
-	work_enter(&t->work, since_ns);
+	enter(&t->work, p, since_ns);
 	task_joined(c, t, at_ns);
 }
 
@@ -33,7 +55,7 @@ account_enter(struct correlator *c, struct process *p, uint64_t at_ns)
 {
 	work_enter(&c->all, p->program_start_ns);
 	if (p->run != NULL) {
-		work_enter(&p->run->work, p->program_start_ns);
+		enter(&p->run->work, p, p->program_start_ns);
 		run_joined(c, p->run, p->program_start_ns, at_ns);
 	}
 	account_enter_task(c, p, p->program_start_ns, at_ns);
@@ -46,15 +68,15 @@ account_leave(struct correlator *c, struct process *p, const struct usage *usage
 
 	work_add(&c->all, p->run != NULL ? usage : &none, has_failed, end_ns);
 	if (p->row != NULL)
-		work_add(&p->row->work, usage, has_failed, end_ns);
+		leave(&p->row->work, p, usage, has_failed, end_ns);
 	if (p->run != NULL) {
-		work_add(&p->run->work, usage, has_failed, end_ns);
+		leave(&p->run->work, p, usage, has_failed, end_ns);
 		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
 		struct usage own = title_usage(p, usage);
 
-		work_add(&p->task->work, &own, has_failed, end_ns);
+		leave(&p->task->work, p, &own, has_failed, end_ns);
 		wal_task(c, p->task);
 	}
 	p->row = NULL;
@@ -65,13 +87,13 @@ account_withdraw(struct correlator *c, struct process *p)
 {
 	work_withdraw(&c->all);
 	if (p->row != NULL)
-		work_withdraw(&p->row->work);
+		withdraw(&p->row->work, p);
 	if (p->run != NULL) {
-		work_withdraw(&p->run->work);
+		withdraw(&p->run->work, p);
 		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
-		work_withdraw(&p->task->work);
+		withdraw(&p->task->work, p);
 		wal_task(c, p->task);
 	}
 	p->row = NULL;
@@ -81,15 +103,15 @@ void
 account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 {
 	if (p->row != NULL)
-		work_withdraw(&p->row->work);
+		withdraw(&p->row->work, p);
 	p->row = NULL;
 	if (p->task != NULL && !p->is_overhead) {
 		struct usage own = title_usage(p, &p->latest);
 
 		if (p->title->is_taken)
-			work_add(&p->task->work, &own, false, now_ns);
+			leave(&p->task->work, p, &own, false, now_ns);
 		else
-			work_withdraw(&p->task->work);	/* the program did not belong to that task */
+			withdraw(&p->task->work, p);	/* the program did not belong to that task */
 		wal_task(c, p->task);
 	}
 	if (p->title->is_taken)

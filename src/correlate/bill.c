@@ -117,3 +117,67 @@ bill_of_threads(const struct usage *u)
 	take(&d, BILL_UNKNOWN, d.left);
 	return b;
 }
+
+/* Kinds of parts of which all have their time before the next kind has any. */
+static const unsigned kinds[] = {
+	1u << BILL_CPU,
+	1u << BILL_RUN_QUEUE | 1u << BILL_THROTTLED,
+	1u << BILL_BLOCK_IO | 1u << BILL_SWAP | 1u << BILL_RECLAIM | 1u << BILL_NETWORK_FS | 1u << BILL_NETWORK,
+	1u << BILL_PIPE | 1u << BILL_LOCK | 1u << BILL_TIMER | 1u << BILL_POLL | 1u << BILL_STOPPED | 1u << BILL_OTHER,
+	1u << BILL_CHILD,
+};
+
+/* Adds to own what threads of this kind had, reduced in proportion to what is left. Returns what is left then. */
+static uint64_t
+divide(uint64_t own_ns[BILL_PARTS], const uint64_t more_ns[BILL_PARTS], unsigned kind, uint64_t left)
+{
+	uint64_t sum = 0, whole = left;
+
+	for (int i = 0; i < BILL_PARTS; i++)
+		sum += kind >> i & 1 ? more_ns[i] : 0;
+	for (int i = 0; i < BILL_PARTS; i++) {
+		uint64_t ns = kind >> i & 1 ? more_ns[i] : 0;
+
+		if (sum > whole)
+			ns = share(whole, ns, sum);
+		own_ns[i] += ns;
+		left -= ns;
+	}
+	return left;
+}
+
+void
+own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, uint64_t until_ns)
+{
+	uint64_t since_ns = o->until_ns > start_ns ? o->until_ns : start_ns, more_ns[BILL_PARTS], left;
+
+	if (!threads->part[BILL_CPU].known || until_ns <= since_ns)
+		return;
+	for (int i = 0; i < BILL_PARTS; i++) {
+		uint64_t now = threads->part[i].value, then = o->threads_ns[i];
+
+		more_ns[i] = now > then ? now - then : 0;	/* what was unknown may have become known */
+		o->threads_ns[i] = now;
+	}
+	left = until_ns - since_ns;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		left = divide(o->own_ns, more_ns, kinds[i], left);
+	o->own_ns[BILL_UNKNOWN] += left;
+	o->until_ns = until_ns;
+}
+
+struct bill
+own_bill_of(const struct own_bill *o, uint64_t wall_ns)
+{
+	struct bill b = { 0 };
+	struct division d = { &b, wall_ns };
+
+	if (o->until_ns == 0)
+		return b;
+	for (int i = 0; i < BILL_PARTS; i++) {
+		b.part[i].known = true;
+		take(&d, i, o->own_ns[i]);	/* its last program may have ended before the last record */
+	}
+	take(&d, BILL_UNKNOWN, d.left);
+	return b;
+}

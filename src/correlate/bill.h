@@ -14,6 +14,12 @@
  *
  * A sample stands for the time since the pass before, in which the thread may have run too. Where all together are more
  * than there was, the sampled parts are reduced in proportion. The parts add up to thread_ns exactly.
+ *
+ * A task's own time is divided likewise, from one record to the next: first what its threads did, which is cpu, then
+ * what they were denied, run_queue and throttled, then what they waited for in their work, block_io, swap, reclaim,
+ * network_fs and network, and only then what they waited for in one another. Where several threads did more than there
+ * was time, the kinds that come first have it all. child counts where nothing else does, for a child waits for
+ * something. The parts add up to the wall time.
  */
 #ifndef SLUICE_CORRELATE_BILL_H
 #define SLUICE_CORRELATE_BILL_H
@@ -25,6 +31,21 @@
 
 /* Returns the bill of what a program, or several together, used; all parts are unknown if thread_ns or CPU time is. */
 struct bill bill_of_threads(const struct usage *u);
+
+/* How the time of a task or run was divided so far; zeroed: it has not begun. */
+struct own_bill {
+	uint64_t own_ns[BILL_PARTS];
+	uint64_t threads_ns[BILL_PARTS];	/* the bill of its threads, by then */
+	uint64_t until_ns;			/* CLOCK_BOOTTIME; 0: nothing was divided yet */
+};
+
+/*
+ * Divides the time since the last call, or since start_ns, up to until_ns. threads: the bill of its threads by then;
+ * one whose parts are unknown divides nothing.
+ */
+void own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, uint64_t until_ns);
+/* Returns its parts, which add up to wall_ns: what was not divided is unknown. All are unknown if nothing was. */
+struct bill own_bill_of(const struct own_bill *o, uint64_t wall_ns);
 
 /* Returns a part in nanoseconds; 0 if it is not known. */
 static inline uint64_t

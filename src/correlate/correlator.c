@@ -240,7 +240,10 @@ correlator_attributed_rss(const struct correlator *c)
 struct run_totals
 correlator_totals(const struct correlator *c, uint64_t now_ns)
 {
+	uint64_t peak = c->whole != NULL ? c->whole->work.held.peak : 0;
+
 	return (struct run_totals){
+		.peak_memory_bytes = peak,
 		.programs = c->all.programs,
 		.failed = c->all.failed,
 		.live = c->all.live,

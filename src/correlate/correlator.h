@@ -310,6 +310,7 @@ struct summary_row {
 	uint64_t failed;
 	uint64_t wall_ns;	/* time in which at least one of them ran */
 	struct usage usage;
+	struct opt_u64 peak_memory_bytes;	/* of its programs together */
 	struct bill bill;
 	struct verdict verdict;
 	enum bound bound;
@@ -335,6 +336,7 @@ struct run_totals {
 	uint64_t texts_trimmed;	/* of programs whose user had used up the share of text */
 	uint64_t texts_cut;	/* of programs, runs and tasks, for parts of which their budget had no room */
 	uint64_t findings_left_out;	/* above the limits of findings.h */
+	uint64_t peak_memory_bytes;	/* of all programs of a run together; 0: unknown, as that of a host */
 	uint64_t failures_left_out;	/* failed programs whose cause may be missing in findings */
 	uint64_t titles_left_out;	/* of seconds in which more were due than are read */
 	uint64_t rules_gave_up;		/* programs, titles and cgroups with which all steps of the rules were spent */

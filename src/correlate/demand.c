@@ -53,7 +53,8 @@ memory_is_full(const struct usage *u, const struct demand_limits *limits)
 
 	if (own > 0 && (limit == 0 || own < limit))
 		limit = own;
-	return limit > 0 && number(u, USAGE_PEAK_RSS_BYTES) >= MEMORY_IS_FULL * limit;
+	return limit > 0 && (limits->peak_bytes.known ? (double)limits->peak_bytes.value :
+	    number(u, USAGE_PEAK_RSS_BYTES)) >= MEMORY_IS_FULL * limit;
 }
 
 static bool

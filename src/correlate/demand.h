@@ -44,6 +44,7 @@ struct demand_limits {
 	struct opt_u64 memory_limit_bytes;	/* of the cgroup or the scheduler */
 	struct opt_u64 host_memory_bytes;
 	struct opt_double cpus;			/* that it may use at once; unknown: any number */
+	struct opt_u64 peak_bytes;	/* that all of it held at most; unknown: that of its largest program counts */
 };
 
 /* Decides for work that took wall_ns. Every member of the result is set. */

@@ -31,6 +31,7 @@
 #include "correlate/cgroups.h"
 #include "correlate/cputime.h"
 #include "correlate/findings.h"
+#include "correlate/memory.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
 #include "correlate/program_text.h"
@@ -113,6 +114,7 @@ program_leave(struct correlator *c, struct process *p, const struct usage *usage
     uint64_t end_ns)
 {
 	account_leave(c, p, usage, has_failed, end_ns);
+	p->held = (struct held){ 0 };
 	p->is_announced = p->is_start_due = false;
 	p->latest = (struct usage){ 0 };
 	wal_process(c, p, NEWS_ALL);
@@ -198,6 +200,7 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
 	r->head.time_us = (int64_t)r->end_time_us.value;
 	wal_process(c, p, NEWS_SHOWN);
 	program_emit(c, p, r);
+	memory_ended(p, usage);
 	program_leave(c, p, usage, has_failed, end_ns);
 }
 
@@ -387,6 +390,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	if (!p->is_announced || p->self.index != s->self.index)
 		return;
 	program_lives(c, p, s->time_ns, s->comm);
+	memory_seen(c, p, &s->counters);
 	if (!p->is_base_known || s->is_torn)
 		return;
 	usage = usage_of_program(&p->base, &s->counters, knows_fields(c, p, OPTIONAL_NETWORK));
@@ -501,6 +505,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 		process_lose(c, p, now_ns);
 		process_forget(c, p);
 	}
+	memory_pass(c);
 	/* By then passes have found each process whose end was among the events. */
 	if (now_ns - c->lost_since_ns > LOST_WINDOW_NS) {
 		c->lost_before = c->lost_lately;

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "correlate/cputime.h"
+#include "correlate/memory.h"
 #include "correlate/state.h"
 #include "correlate/title.h"
 #include "model/event.h"
@@ -65,6 +66,7 @@ struct process {
 	uint64_t child_begin_ns;	/* latest start of a child that its program started */
 	struct failures *failures;	/* owned; NULL: none */
 	struct usage_base base;
+	struct held held;		/* of the current program */
 	struct usage latest;		/* of the current program, at the last snapshot */
 	struct usage sent;		/* of the current program, at the last Usage record */
 	uint64_t sent_ns;

@@ -340,6 +340,7 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	}
 	for (p = c->processes; p != NULL && c->whole == NULL; p = p->next)
 		c->all.live += p->is_announced;
+	memory_replayed(c);
 	replayed->processes = c->n_processes;
 	if (ret != NULL)
 		*ret = *replayed;

@@ -76,6 +76,8 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 		s->wall_ns = r->work.busy_ns;
 		s->usage = r->work.done;
 		s->bill = bill_of_threads(&s->usage);
+		s->peak_memory_bytes = (struct opt_u64){ r->work.held.peak, r->work.held.peak > 0 };
+		limits.peak_bytes = s->peak_memory_bytes;
 		s->verdict = demand_decide(&s->usage, &s->bill, s->wall_ns, &limits);
 		s->bound = bound_of(&s->verdict);
 		s->shares = bound_shares_of(&s->usage, s->wall_ns, &limits);

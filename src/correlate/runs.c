@@ -114,13 +114,18 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 {
 	struct work_record rec = { .phase = phase };
 	struct usage usage = r->work.done;
-	struct work w = r->work;
+	struct work w;
 
+	if (phase != PHASE_START && r->work.live > 0)
+		usage_add(&usage, &r->live);
+	if (phase != PHASE_START) {
+		work_bill(&r->work, &usage, now_ns);
+		wal_run(c, r);
+	}
+	w = r->work;
 	w.start_ns = r->start_ns;
 	if (r == c->whole)
 		w.end_ns = now_ns;	/* it lasts as long as it is watched, also without programs */
-	if (phase != PHASE_START && w.live > 0)
-		usage_add(&usage, &r->live);
 	rec.requested_cpus = r->cpus;
 	rec.requested_memory_bytes = r->memory_bytes;
 	work_record_fill(c, r, &w, now_ns, &usage, &rec);

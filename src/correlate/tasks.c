@@ -142,6 +142,10 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 
 	if (phase != PHASE_START && t->work.live > 0)
 		usage_add(&usage, &t->live);
+	if (phase != PHASE_START) {
+		work_bill(&t->work, &usage, now_ns);
+		wal_task(c, t);
+	}
 	r.requested_cpus = t->cpus;
 	r.requested_memory_bytes = t->memory_bytes;
 	work_record_fill(c, t->run, &t->work, now_ns, &usage, &r);

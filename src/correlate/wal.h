@@ -38,10 +38,10 @@ struct process;
 struct run;
 struct task;
 
-#define WAL_VERSION 9
+#define WAL_VERSION 10
 /* A change of these numbers needs a new version, since masks get another bit. */
-#define WAL_COUNTERS 48	/* numbers of struct counters */
-#define WAL_USAGE_FIELDS 46	/* members of struct usage */
+#define WAL_COUNTERS 51	/* numbers of struct counters */
+#define WAL_USAGE_FIELDS 49	/* members of struct usage */
 #define WAL_VERSION_FIRST 2	/* version 1, of one run only, is refused */
 #define WAL_MAX_BYTES 65000u	/* of an entry: with the owner's head it fits a buffer of 64 KiB */
 #define WAL_TEXT_MAX 60000u	/* of a text; longer arguments are left out */

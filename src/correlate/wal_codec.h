@@ -40,12 +40,14 @@ void get_u32(struct wal_reader *r, uint32_t *value);
 void get_i32(struct wal_reader *r, int32_t *value);
 void get_real(struct wal_reader *r, double *value);
 void get_confidence(struct wal_reader *r, double *value);	/* 0 to 1 */
+void get_source(struct wal_reader *r, enum peak_source *value);
 void get_strength(struct wal_reader *r, enum engine_strength *value);
 void get_id(struct wal_reader *r, struct process_id *id);
 void get_key(struct wal_reader *r, struct program_key *key);
 void get_usage(struct wal_reader *r, struct usage *u);
 void get_counters(struct wal_reader *r, struct counters *c);
 void get_work(struct wal_reader *r, struct work *w);
+void get_own(struct wal_reader *r, struct own_bill *o);
 void get_context(struct wal_reader *r, struct program_context *x);
 /* Reads the key of an ancestor of a process with this start. */
 void get_ancestor(struct wal_reader *r, struct program_key *key, uint64_t start_ns);
@@ -141,9 +143,15 @@ put_confidence(uint8_t *at, const double *value)
 	return put_real(at, value);
 }
 
-/* Writes the enumerator's number as a varint. */
+/* Writes the enumerator's number as a varint, as the next one. */
 static inline uint8_t *
 put_strength(uint8_t *at, const enum engine_strength *value)
+{
+	return wal_put(at, *value);
+}
+
+static inline uint8_t *
+put_source(uint8_t *at, const enum peak_source *value)
 {
 	return wal_put(at, *value);
 }
@@ -187,6 +195,15 @@ put_work(uint8_t *at, const struct work *w)
 	at = put_usage(at, &w->done);
 	return wal_put_numbers(at, (const uint64_t[]){ w->programs, w->failed, w->live, w->start_ns, w->last_ns,
 	    w->end_ns, w->busy_ns, w->busy_since_ns }, 8);
+}
+
+/* Writes what was divided, and when last. */
+static inline uint8_t *
+put_own(uint8_t *at, const struct own_bill *o)
+{
+	at = wal_put_numbers(at, o->own_ns, BILL_PARTS);
+	at = wal_put_numbers(at, o->threads_ns, BILL_PARTS);
+	return wal_put(at, o->until_ns);
 }
 
 /* Writes the members in the order that get_context() has. */

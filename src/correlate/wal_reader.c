@@ -136,6 +136,12 @@ get_strength(struct wal_reader *r, enum engine_strength *value)
 }
 
 void
+get_source(struct wal_reader *r, enum peak_source *value)
+{
+	*value = (enum peak_source)wal_get_max(r, PEAK_SOURCES - 1);
+}
+
+void
 get_id(struct wal_reader *r, struct process_id *id)
 {
 	uint32_t pid;
@@ -214,6 +220,14 @@ get_work(struct wal_reader *r, struct work *w)
 	w->end_ns = v[5];
 	w->busy_ns = v[6];
 	w->busy_since_ns = v[7];
+}
+
+void
+get_own(struct wal_reader *r, struct own_bill *o)
+{
+	wal_get_numbers(r, o->own_ns, BILL_PARTS);
+	wal_get_numbers(r, o->threads_ns, BILL_PARTS);
+	get_u64(r, &o->until_ns);
 }
 
 int

@@ -17,6 +17,7 @@
  *	OPT       struct opt_*; how: type of its value. Present if the bit is set
  *	SOME      present unless it is 0 (several may share a bit); how: type
  *	IF        present if the writer has set the bit; how: type
+ *	OWN       struct own_bill, present once it has begun
  *	AFTER, AFTER_SOME, AFTER_IF   likewise, as the difference from the member how
  *	ANCESTOR, ANCESTOR_UNLESS     struct program_key, relative to the start how of a process
  *	STRING    present unless it is NULL, as the next two
@@ -39,7 +40,7 @@
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 25, , ) \
+	ROW(FLAGS, 2, 27, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -70,13 +71,16 @@
 	ROW(FAILING, 4, 21, , failing) \
 	ROW(SOME, 4, 23, u32, findings) \
 	ROW(SOME, 4, 23, u32, failed_tasks) \
-	ROW(SOME, 8, 24, u32, user_uid)
+	ROW(SOME, 8, 24, u32, user_uid) \
+	ROW(OWN, 10, 25, own, work.own) \
+	ROW(SOME, 10, 26, u64, work.held.peak) \
+	ROW(SOME, 10, 26, source, work.held.peak_source)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
-	ROW(FLAGS, 2, 16, , ) \
+	ROW(FLAGS, 2, 18, , ) \
 	ROW(BOOL, 2, 0, , is_named) \
 	ROW(BOOL, 2, 1, , has_started) \
 	ROW(BOOL, 2, 2, , has_ended) \
@@ -96,7 +100,10 @@
 	ROW(TEXT, 2, 11, , scheduler) \
 	ROW(TEXT, 2, 12, , job_id) \
 	ROW(FAILING, 4, 13, , failing) \
-	ROW(SOME, 4, 15, u32, oom_kills)
+	ROW(SOME, 4, 15, u32, oom_kills) \
+	ROW(OWN, 10, 16, own, work.own) \
+	ROW(SOME, 10, 17, u64, work.held.peak) \
+	ROW(SOME, 10, 17, source, work.held.peak_source)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {
@@ -114,7 +121,7 @@ enum process_bit {
 #define WAL_VERSION_ELEVATED 7		/* before, any process may be elevated for all that is known */
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \
-	ROW(FLAGS, 2, 29, , ) \
+	ROW(FLAGS, 2, 32, , ) \
 	ROW(BOOL, 2, 0, , has_context) \
 	ROW(BOOL, 2, 1, , is_forked) \
 	ROW(BOOL, 2, 2, , is_announced) \
@@ -142,7 +149,10 @@ enum process_bit {
 	ROW(BOOL, 6, 25, , is_start_due) \
 	ROW(BOOL, 7, 26, , is_unjudged) \
 	ROW(BOOL, WAL_VERSION_ELEVATED, 27, , is_elevated) \
-	ROW(SOME, 8, 28, u32, context.user_uid)
+	ROW(SOME, 8, 28, u32, context.user_uid) \
+	ROW(SOME, 10, 29, u64, held.own) \
+	ROW(SOME, 10, 30, u64, held.file) \
+	ROW(SOME, 10, 31, u64, held.forked)
 
 /* The usage of a process comes after its attribution; its text, title and failures follow. */
 #define PROCESS_USAGE_ROWS(ROW) \
@@ -220,6 +230,7 @@ enum failure_bit {
 #define WAL_FLAG_OPT(bit, member) flags |= (uint64_t)x->member.known << (bit);
 #define WAL_FLAG_SOME(bit, member) WAL_FLAG_BOOL(bit, member)
 #define WAL_FLAG_IF(bit, member)
+#define WAL_FLAG_OWN(bit, member) flags |= (uint64_t)(x->member.until_ns != 0) << (bit);
 #define WAL_FLAG_AFTER(bit, member)
 #define WAL_FLAG_AFTER_SOME(bit, member) WAL_FLAG_BOOL(bit, member)
 #define WAL_FLAG_AFTER_IF(bit, member)
@@ -238,6 +249,7 @@ enum failure_bit {
 #define WAL_SIZE_OPT(member)
 #define WAL_SIZE_SOME(member)
 #define WAL_SIZE_IF(member)
+#define WAL_SIZE_OWN(member)
 #define WAL_SIZE_AFTER(member)
 #define WAL_SIZE_AFTER_SOME(member)
 #define WAL_SIZE_AFTER_IF(member)
@@ -255,6 +267,7 @@ enum failure_bit {
 #define WAL_PUT_FAILING(bit, how, member)
 #define WAL_PUT_OPT(bit, how, member) if (flags & WAL_BIT(bit)) at = put_##how(at, &x->member.value);
 #define WAL_PUT_SOME(bit, how, member) WAL_PUT_IF(bit, how, member)
+#define WAL_PUT_OWN(bit, how, member) WAL_PUT_IF(bit, how, member)
 #define WAL_PUT_IF(bit, how, member) if (flags & WAL_BIT(bit)) at = put_##how(at, &x->member);
 #define WAL_PUT_AFTER(bit, how, member) at = wal_put(at, (uint64_t)x->member - (uint64_t)x->how);
 #define WAL_PUT_AFTER_SOME(bit, how, member) if (flags & WAL_BIT(bit)) WAL_PUT_AFTER(bit, how, member)
@@ -310,6 +323,7 @@ enum failure_bit {
 		get_##how(r, &x->member.value); \
 	}
 #define WAL_GET_SOME(since, bit, how, member) WAL_GET_IF(since, bit, how, member)
+#define WAL_GET_OWN(since, bit, how, member) WAL_GET_IF(since, bit, how, member)
 #define WAL_GET_IF(since, bit, how, member) if (WAL_HAS(since, bit)) get_##how(r, &x->member);
 #define WAL_GET_AFTER(since, bit, how, member) \
 	{ \
@@ -361,6 +375,7 @@ wal_has(struct wal_reader *r, uint64_t flags, unsigned since, unsigned bit)
 #define WAL_KEEP_FAILING(member) WAL_KEEP_VALUE(member)
 #define WAL_KEEP_OPT(member) WAL_KEEP_VALUE(member)
 #define WAL_KEEP_SOME(member) WAL_KEEP_VALUE(member)
+#define WAL_KEEP_OWN(member) WAL_KEEP_VALUE(member)
 #define WAL_KEEP_KEPT(member) to->member = kept_name(c, x->member);
 #define WAL_KEEP_TEXT(member) r = state_set_string(c, &to->member, x->member) < 0 ? -ENOMEM : r;
 

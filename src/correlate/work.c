@@ -66,6 +66,14 @@ work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t en
 }
 
 void
+work_bill(struct work *w, const struct usage *usage, uint64_t now_ns)
+{
+	struct bill threads = bill_of_threads(usage);
+
+	own_bill_add(&w->own, &threads, w->start_ns, w->live > 0 ? now_ns : w->end_ns);
+}
+
+void
 work_record_fill(const struct correlator *c, const struct run *run, const struct work *w, uint64_t now_ns,
     const struct usage *usage, struct work_record *r)
 {
@@ -98,6 +106,13 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 	if (!limits.cpus.known || (c->options.host_cpus.known && c->options.host_cpus.value < limits.cpus.value))
 		limits.cpus = c->options.host_cpus;
 	r->bill = bill_of_threads(usage);
+	r->own_bill = own_bill_of(&w->own, r->wall_ns);
+	if (w->held.peak > 0) {
+		r->peak_memory_bytes = (struct opt_u64){ w->held.peak, true };
+		r->peak_memory_source = (enum peak_source)w->held.peak_source;
+		r->memory_bytes = (struct opt_u64){ w->held.now.own + w->held.now.shmem, r->phase != PHASE_END };
+		limits.peak_bytes = r->peak_memory_bytes;
+	}
 	r->verdict = demand_decide(usage, &r->bill, r->wall_ns, &limits);
 	r->bound = bound_of(&r->verdict);
 	r->shares = bound_shares_of(usage, r->wall_ns, &limits);

@@ -5,6 +5,8 @@
 #ifndef SLUICE_CORRELATE_WORK_H
 #define SLUICE_CORRELATE_WORK_H
 
+#include "correlate/bill.h"
+#include "correlate/memory.h"
 #include "model/record.h"
 #include "model/usage.h"
 
@@ -22,6 +24,8 @@ struct work {
 	uint64_t end_ns;		/* latest end when live last fell to 0 */
 	uint64_t busy_ns;		/* time with live > 0, up to end_ns */
 	uint64_t busy_since_ns;		/* while live > 0 */
+	struct own_bill own;		/* of a task or run */
+	struct held_together held;
 };
 
 void work_enter(struct work *w, uint64_t now_ns);	/* one more program, which is live */
@@ -29,6 +33,8 @@ void work_withdraw(struct work *w);			/* one fewer, as if it had never entered *
 void work_cut(struct work *w, uint64_t now_ns);		/* ends it at now_ns even if programs are live */
 /* Adds the usage of a program that ended. */
 void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns);
+/* Divides its own time up to now. usage: of all its programs so far. */
+void work_bill(struct work *w, const struct usage *usage, uint64_t now_ns);
 /* Fills in r, whose phase is set, from the sums of a run or task. run may be NULL; its strings are not copied. */
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);

@@ -102,6 +102,17 @@ denied_name(enum denied denied)
 }
 
 const char *
+peak_source_name(enum peak_source source)
+{
+	static const char *const names[PEAK_SOURCES] = {
+		[PEAK_OF_PASS] = "PASS",
+		[PEAK_OF_PROGRAM] = "PROGRAM",
+	};
+
+	return (unsigned)source < PEAK_SOURCES ? names[source] : NULL;
+}
+
+const char *
 bill_part_name(enum bill_part part)
 {
 	static const char *const names[BILL_PARTS] = {

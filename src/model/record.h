@@ -17,7 +17,7 @@
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 7
+#define RECORD_SCHEMA_VERSION 8
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -87,6 +87,14 @@ enum denied {
 	DENIED_THROTTLED,
 	DENIED_RECLAIM,
 	DENIED_KINDS,
+};
+
+/* From what the most memory of several programs follows. */
+enum peak_source {
+	PEAK_UNKNOWN,
+	PEAK_OF_PASS,			/* their sum in a pass */
+	PEAK_OF_PROGRAM,		/* the high-water mark of one, beside those that lived at its end */
+	PEAK_SOURCES,
 };
 
 struct verdict {
@@ -219,6 +227,10 @@ struct work_record {
 	struct bound_shares shares;
 	struct verdict verdict;
 	struct bill bill;		/* of its programs' threads */
+	struct bill own_bill;		/* of its wall time */
+	struct opt_u64 memory_bytes;	/* of its live programs together; see correlate/memory.h */
+	struct opt_u64 peak_memory_bytes;
+	enum peak_source peak_memory_source;
 };
 
 /* One resource's pressure stall figures: share of time since the last record, 0 to 1. */
@@ -346,6 +358,7 @@ const char *end_reason_name(enum end_reason reason);	/* NULL for NONE */
 const char *bound_name(enum bound bound);		/* NULL for NONE */
 const char *demand_name(enum demand demand);		/* NULL for NONE */
 const char *denied_name(enum denied denied);		/* NULL for NONE */
+const char *peak_source_name(enum peak_source source);	/* NULL for UNKNOWN */
 /* Returns the name of a part of a bill, in capitals: "BLOCK_IO". */
 const char *bill_part_name(enum bill_part part);
 /* Returns "INFO", "WARNING" or "ERROR". */

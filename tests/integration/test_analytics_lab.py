@@ -147,6 +147,7 @@ class Lab(harness.LakeTest):
         self.assertEqual(("COMPUTE", "RUN_QUEUE"), (starved["demand"], starved["denied"]), starved["bill"])
         for r in records.values():
             self.assertEqual(r["usage"]["thread_ns"], sum(r["bill"].values()))
+            self.assertEqual(r["wall_ns"], sum(r["own_bill"].values()))
         self.assertEqual(96 * MIB, step("sort")["efficiency"]["requested_memory_bytes"])
 
         failure, = report["failures"]

@@ -392,6 +392,7 @@ works(struct world *w, struct being *b, uint64_t ms)
 	b->c.rchar += ms * 1024;
 	b->c.wchar += ms * 1024;
 	b->c.rss_bytes = ms << 20;
+	b->c.anon_bytes = ms << 19;
 	if (b->c.peak_rss_bytes < b->c.rss_bytes)
 		b->c.peak_rss_bytes = b->c.rss_bytes;
 }
@@ -407,7 +408,7 @@ exec_event_fill(const struct world *w, struct being *b, char *words, const char 
 		b->key.index++;
 	b->execed = true;
 	b->program_start = b->key.index > 0 ? w->now : b->key.start_ns;
-	b->c.peak_rss_bytes = b->c.rss_bytes = 0;
+	b->c.peak_rss_bytes = b->c.rss_bytes = b->c.anon_bytes = 0;
 	s->self = b->key;
 	s->parent = b->parent;
 	s->anchor = b->anchor;

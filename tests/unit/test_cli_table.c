@@ -76,7 +76,7 @@ a_pipe_gets_aligned_columns(void **state)
 	struct usage u = some_usage();
 	struct table_row rows[] = {
 		{ .task = "align S1", .tool = "bwa mem", .n = 1, .wall_ns = 12100 * MS,
-		    .cpu_cores = { 1, true }, .usage = &u,
+		    .cpu_cores = { 1, true }, .peak_memory_bytes = { 310 * MIB, true }, .usage = &u,
 		    .verdict = { .demand = DEMAND_NETWORK_FS, .denied = DENIED_RUN_QUEUE,
 		    .denied_share = { 0.4, true } } },
 		{ .task = "count", .tool = "count.py", .n = 1204, .failed = 2, .wall_ns = 480 * MS },
@@ -174,7 +174,8 @@ the_footer_tells_of_the_whole_run(void **state)
 {
 	struct usage u = some_usage();
 	struct table_summary s = { .pipeline = "demo", .wall_ns = 38200 * MS, .exit_code = { 0, true },
-		.cpu_cores = { 1.7, true }, .cpus = 2, .usage = &u, .programs = 1204 };
+		.cpu_cores = { 1.7, true }, .cpus = 2, .peak_memory_bytes = { 310 * MIB, true },
+		.usage = &u, .programs = 1204 };
 
 	(void)state;
 	assert_string_equal(footer(&s), "run  demo  38.2s  exit 0   1.7 of 2 cpus   peak 310 MiB   "

@@ -198,6 +198,109 @@ any_numbers_add_up(void **state)
 	}
 }
 
+/* Returns the bill of a task's own time, once it has been seen to add up. */
+static struct bill
+own(const struct own_bill *o, uint64_t wall_ns)
+{
+	struct bill b = own_bill_of(o, wall_ns);
+	uint64_t sum = 0;
+
+	for (int i = 0; i < BILL_PARTS; i++)
+		sum += bill_ns(&b, i);
+	assert_int_equal(sum, wall_ns);
+	return b;
+}
+
+static void
+a_task_of_one_thread_has_its_bill(void **state)
+{
+	struct usage u = with(with(ten_seconds(1000), USAGE_RUN_DELAY_NS, S), USAGE_WAIT_PIPE_NS, 7 * S);
+	struct bill threads = bill(u), b;
+	struct own_bill o = { .until_ns = 0 };
+
+	(void)state;
+	own_bill_add(&o, &threads, 100 * S, 110 * S);
+	b = own(&o, 10 * S);
+	for (int i = 0; i < BILL_PARTS; i++)
+		assert_int_equal(bill_ns(&b, i), bill_ns(&threads, i));
+}
+
+static void
+work_comes_before_waits(void **state)
+{
+	struct usage u = with(with(with(ten_seconds(6000), USAGE_THREAD_NS, 60 * S), USAGE_WAIT_BLOCK_NS, 3 * S),
+	    USAGE_WAIT_LOCK_NS, 40 * S);
+	struct bill threads = bill(u), b;
+	struct own_bill o = { .until_ns = 0 };
+
+	(void)state;
+	own_bill_add(&o, &threads, S, 11 * S);
+	b = own(&o, 10 * S);
+	assert_int_equal(bill_ns(&b, BILL_CPU), 6 * S);
+	assert_int_equal(bill_ns(&b, BILL_BLOCK_IO), 3 * S);
+	assert_int_equal(bill_ns(&b, BILL_LOCK), S);
+	/* Two kinds of waits that are more than there was time are reduced in proportion. */
+	threads = bill(with(with(u, USAGE_WAIT_BLOCK_NS, 6 * S), USAGE_WAIT_NETWORK_NS, 2 * S));
+	o = (struct own_bill){ .until_ns = 0 };
+	own_bill_add(&o, &threads, S, 11 * S);
+	b = own(&o, 10 * S);
+	assert_int_equal(bill_ns(&b, BILL_BLOCK_IO), 3 * S);
+	assert_int_equal(bill_ns(&b, BILL_NETWORK), S);
+	assert_int_equal(bill_ns(&b, BILL_LOCK), 0);
+}
+
+/* Five seconds of 16 busy threads, then five of sleep: a single division would have it busy all the time. */
+static void
+each_interval_is_divided_by_itself(void **state)
+{
+	struct usage u = with(ten_seconds(80000), USAGE_THREAD_NS, 80 * S);
+	struct bill threads = bill(u), b;
+	struct own_bill o = { .until_ns = 0 };
+
+	(void)state;
+	own_bill_add(&o, &threads, S, 6 * S);
+	threads = bill(with(with(u, USAGE_THREAD_NS, 85 * S), USAGE_WAIT_TIMER_NS, 5 * S));
+	own_bill_add(&o, &threads, S, 11 * S);
+	b = own(&o, 10 * S);
+	assert_int_equal(bill_ns(&b, BILL_CPU), 5 * S);
+	assert_int_equal(bill_ns(&b, BILL_TIMER), 5 * S);
+}
+
+static void
+a_child_counts_where_nothing_else_does(void **state)
+{
+	struct usage u = with(with(ten_seconds(0), USAGE_WAIT_CHILD_NS, 10 * S), USAGE_THREAD_NS, 20 * S);
+	struct bill threads = bill(with(u, USAGE_WAIT_TIMER_NS, 4 * S)), b;
+	struct own_bill o = { .until_ns = 0 };
+
+	(void)state;
+	own_bill_add(&o, &threads, S, 11 * S);
+	b = own(&o, 10 * S);
+	assert_int_equal(bill_ns(&b, BILL_TIMER), 4 * S);
+	assert_int_equal(bill_ns(&b, BILL_CHILD), 6 * S);
+}
+
+static void
+what_was_not_divided_is_unknown(void **state)
+{
+	struct bill threads = bill(ten_seconds(2000)), nothing = { 0 }, b;
+	struct own_bill o = { .until_ns = 0 };
+
+	(void)state;
+	own_bill_add(&o, &nothing, S, 11 * S);
+	assert_false(own_bill_of(&o, 10 * S).part[BILL_CPU].known);
+	own_bill_add(&o, &threads, S, 11 * S);
+	own_bill_add(&o, &threads, S, 11 * S);		/* no time since */
+	b = own(&o, 12 * S);
+	assert_int_equal(bill_ns(&b, BILL_CPU), 2 * S);
+	assert_int_equal(bill_ns(&b, BILL_UNKNOWN), 10 * S);
+	/* Its last program ended before the last record. */
+	b = own(&o, 9 * S);
+	assert_int_equal(bill_ns(&b, BILL_CPU), 2 * S);
+	assert_int_equal(bill_ns(&b, BILL_UNKNOWN), 7 * S);
+	own(&o, S);
+}
+
 int
 main(void)
 {
@@ -212,6 +315,11 @@ main(void)
 		cmocka_unit_test(clocks_that_disagree_still_add_up),
 		cmocka_unit_test(without_the_whole_there_are_no_parts),
 		cmocka_unit_test(any_numbers_add_up),
+		cmocka_unit_test(a_task_of_one_thread_has_its_bill),
+		cmocka_unit_test(work_comes_before_waits),
+		cmocka_unit_test(each_interval_is_divided_by_itself),
+		cmocka_unit_test(a_child_counts_where_nothing_else_does),
+		cmocka_unit_test(what_was_not_divided_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

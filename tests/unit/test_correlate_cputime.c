@@ -106,7 +106,8 @@ numbers(uint64_t from)
 		.wait_swap_ns = from + 33, .wait_reclaim_ns = from + 34, .wait_block_ns = from + 35,
 		.wait_network_ns = from + 36, .wait_pipe_ns = from + 37, .wait_lock_ns = from + 38,
 		.wait_child_ns = from + 39, .wait_timer_ns = from + 40, .wait_poll_ns = from + 41,
-		.wait_other_ns = from + 42, .wait_throttled_ns = from + 43, .threads = 2,
+		.wait_other_ns = from + 42, .wait_throttled_ns = from + 43,
+		.anon_bytes = from + 44, .shmem_bytes = from + 45, .swap_bytes = from + 46, .threads = 2,
 		.threads_peak = 5,
 		.has_peak = true, .has_block_io = true, .has_thrashing = true, .has_compact = true,
 		.is_complete = true };
@@ -197,6 +198,11 @@ the_next_program_has_what_came_after_it_began(void **state)
 		case USAGE_RSS_BYTES:
 			assert_field(&u, i, 1014);
 			break;
+		case USAGE_ANON_BYTES:
+		case USAGE_SHMEM_BYTES:
+		case USAGE_SWAP_BYTES:
+			assert_field(&u, i, 1044 + (uint64_t)(i - USAGE_ANON_BYTES));
+			break;
 		case USAGE_THREADS_PEAK:
 			assert_field(&u, i, 5);
 			break;
@@ -221,7 +227,8 @@ counters_that_run_backwards_are_zero(void **state)
 	usage_base_set(&base, &then);
 	u = usage_of_program(&base, &now, true);
 	for (int i = 0; i < USAGE_FIELDS; i++)
-		if (i != USAGE_PEAK_RSS_BYTES && i != USAGE_RSS_BYTES && i != USAGE_THREADS_PEAK)
+		if (i != USAGE_PEAK_RSS_BYTES && i != USAGE_RSS_BYTES && i != USAGE_THREADS_PEAK &&
+		    i != USAGE_ANON_BYTES && i != USAGE_SHMEM_BYTES && i != USAGE_SWAP_BYTES)
 			assert_field(&u, i, 0);
 }
 
@@ -294,6 +301,7 @@ what_was_not_counted_is_not_known(void **state)
 	now.is_complete = false;	/* some threads are missing in the sums, but not here: */
 	u = usage_of_program(&nothing, &now, true);
 	assert_int_equal(u.known, USAGE_BIT(USAGE_PEAK_RSS_BYTES) | USAGE_BIT(USAGE_RSS_BYTES) |
+	    USAGE_BIT(USAGE_ANON_BYTES) | USAGE_BIT(USAGE_SHMEM_BYTES) | USAGE_BIT(USAGE_SWAP_BYTES) |
 	    USAGE_BIT(USAGE_THREADS_PEAK) | USAGE_BIT(USAGE_NET_RX_BYTES) |
 	    USAGE_BIT(USAGE_NET_TX_BYTES) | USAGE_BIT(USAGE_TCP_RX_BYTES) |
 	    USAGE_BIT(USAGE_TCP_TX_BYTES) | USAGE_BIT(USAGE_UDP_RX_BYTES) |

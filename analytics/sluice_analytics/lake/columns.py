@@ -20,14 +20,15 @@ FIELDS = (
     "cpu_migrations", "thread_ns", "swapin_delay_ns", "reclaim_delay_ns", "thrashing_delay_ns",
     "compact_delay_ns", "wait_samples", "wait_uninterruptible_ns", "wait_stopped_ns", "wait_network_fs_ns",
     "wait_swap_ns", "wait_reclaim_ns", "wait_block_ns", "wait_network_ns", "wait_pipe_ns", "wait_lock_ns",
-    "wait_child_ns", "wait_timer_ns", "wait_poll_ns", "wait_other_ns", "wait_throttled_ns",
+    "wait_child_ns", "wait_timer_ns", "wait_poll_ns", "wait_other_ns", "wait_throttled_ns", "anon_bytes",
+    "shmem_bytes", "swap_bytes",
 )  # fmt: skip
 """The fields of Resources in schemas/avro, in their order."""
 
-LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
+LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak", "anon_bytes", "shmem_bytes", "swap_bytes")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -90,11 +91,13 @@ _WORK = [
         "phase:s name:s engine:s command:s start_time:t end_time:t attempt:i work_dir:s source:s confidence:f "
         "requested_cpus:f requested_memory_bytes:i wall_ns:i parallelism:f programs:i live_programs:i "
         "failed_programs:i lost_events:i exit_code:i exit_signal:i bound:s run_name:s scheduler:s job_id:s "
-        "parent_run_id:s uid:i demand:s demand_confidence:f waiting_for:s denied:s denied_share:f"
+        "parent_run_id:s uid:i demand:s demand_confidence:f waiting_for:s denied:s denied_share:f "
+        "memory_bytes:i peak_memory_bytes:i peak_memory_source:s"
     ),
     *_USAGE,
     *_nested("shares", ("cpu", "run_delay", "block_io", "memory", "idle"), "float64", "share_"),
     *_nested("bill", BILL, "int64", "bill_"),
+    *_nested("own_bill", BILL, "int64", "own_"),
 ]
 
 KEY = ("host_id", "agent_id", "seq")
