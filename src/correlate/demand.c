@@ -37,6 +37,12 @@ part(const struct bill *b, enum bill_part p)
 	return (double)bill_ns(b, p);
 }
 
+static double
+least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
 /* Returns a field; 0 if it is not known. */
 static double
 number(const struct usage *u, enum usage_field field)
@@ -44,17 +50,17 @@ number(const struct usage *u, enum usage_field field)
 	return usage_has(u, field) ? (double)u->value[field] : 0;
 }
 
-/* Returns true if the peak comes close to what it may have. */
-static bool
-memory_is_full(const struct usage *u, const struct demand_limits *limits)
+/* Returns the peak as a part of what it may have; 0 if that is not known. */
+static double
+memory_held(const struct usage *u, const struct demand_limits *limits)
 {
 	double limit = limits->host_memory_bytes.known ? (double)limits->host_memory_bytes.value : 0;
 	double own = limits->memory_limit_bytes.known ? (double)limits->memory_limit_bytes.value : 0;
 
 	if (own > 0 && (limit == 0 || own < limit))
 		limit = own;
-	return limit > 0 && (limits->peak_bytes.known ? (double)limits->peak_bytes.value :
-	    number(u, USAGE_PEAK_RSS_BYTES)) >= MEMORY_IS_FULL * limit;
+	return limit <= 0 ? 0 : (limits->peak_bytes.known ? (double)limits->peak_bytes.value :
+	    number(u, USAGE_PEAK_RSS_BYTES)) / limit;
 }
 
 static bool
@@ -103,16 +109,18 @@ static struct kinds
 kinds_of(const struct usage *u, const struct bill *b, double wall, const struct demand_limits *limits)
 {
 	struct kinds k = { .of = { 0 } };
-	double work, denied, rest, wall_s = wall / NS_PER_S;
-	bool is_full = memory_is_full(u, limits);
+	double work, denied, rest, wall_s = wall / NS_PER_S, held = memory_held(u, limits), swapping = 0;
+	bool is_full = held >= MEMORY_IS_FULL;
 
-	k.of[DEMAND_COMPUTE] = part(b, BILL_CPU);
+	if (held > 1 && reads_pages_back(u, wall_s))
+		swapping = least(number(u, USAGE_CPU_SYSTEM_NS), part(b, BILL_CPU));
+	k.of[DEMAND_COMPUTE] = part(b, BILL_CPU) - swapping;
 	k.of[DEMAND_STORAGE] = part(b, BILL_BLOCK_IO);
 	k.of[DEMAND_NETWORK_FS] = part(b, BILL_NETWORK_FS);
 	k.of[DEMAND_NETWORK] = part(b, BILL_NETWORK);
 	k.denied[DENIED_RUN_QUEUE] = taken_by_others(b, wall, limits);
 	k.denied[DENIED_THROTTLED] = part(b, BILL_THROTTLED);
-	k.denied[DENIED_RECLAIM] = part(b, BILL_SWAP) + part(b, BILL_RECLAIM);
+	k.denied[DENIED_RECLAIM] = part(b, BILL_SWAP) + part(b, BILL_RECLAIM) + swapping;
 	if (is_full && reads_pages_back(u, wall_s)) {
 		k.denied[DENIED_RECLAIM] += k.of[DEMAND_STORAGE];
 		k.of[DEMAND_STORAGE] = 0;

@@ -17,7 +17,8 @@
  *   WAITING_FOR  the rest; waiting_for names the largest of pipe, lock, timer, poll, stopped and other, else child
  *   MEMORY       swap and reclaim have SHARE_OF_MEMORY of whole, and its memory comes to MEMORY_IS_FULL of what it may
  *                have: it reads its own pages back. With MAJOR_FAULTS_PER_S of wall and MAJOR_FAULTS in all, block_io
- *                counts as such too
+ *                counts as such too, and if it holds more than it may have, a part of which is in swap then, its CPU
+ *                time in the kernel, which compresses pages and looks for others
  *   MIXED        none has so much
  *   none         it is shorter than DEMAND_SHORT_NS, both of wall and of CPU time, or its bill is unknown, or most of
  *                what would be WAITING_FOR is
@@ -31,7 +32,7 @@
  *   RUN_QUEUE    it waited for a CPU, without what its own threads took from one another: they can have no more CPUs
  *                than it may use
  *   THROTTLED    the quota of a control group was used up
- *   RECLAIM      swap and reclaim: memory ran out
+ *   RECLAIM      swap and reclaim, with what counts as such: memory ran out
  */
 #ifndef SLUICE_CORRELATE_DEMAND_H
 #define SLUICE_CORRELATE_DEMAND_H

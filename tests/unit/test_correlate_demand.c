@@ -200,6 +200,30 @@ memory_is_its_own_where_it_is_full(void **state)
 	assert_int_equal(verdict(swaps).demand, DEMAND_STORAGE);	/* a cold index, with memory to spare */
 }
 
+/* Work on 4 GiB where it may have 3 at a time: the kernel compresses and finds pages, 4 of 10 s. */
+static void
+what_swaps_computes_for_its_memory(void **state)
+{
+	struct demand_limits less = host;
+	struct usage u = with(work(1, 8000), USAGE_MAJOR_FAULTS, 1000);
+	struct verdict v;
+
+	(void)state;
+	less.peak_bytes = (struct opt_u64){ 4 * GIB, true };
+	less.memory_limit_bytes = (struct opt_u64){ 3 * GIB, true };
+	v = verdict_within(u, &less);
+	assert_int_equal(v.demand, DEMAND_MEMORY);
+	assert_int_equal(v.denied, DENIED_RECLAIM);
+	assert_true(v.denied_share.value == 0.4);
+	/* It has room, or reads hardly a page back. */
+	less.memory_limit_bytes.value = 4 * GIB;
+	assert_int_equal(verdict_within(u, &less).demand, DEMAND_COMPUTE);
+	less.memory_limit_bytes.value = 3 * GIB;
+	v = verdict_within(with(u, USAGE_MAJOR_FAULTS, 999), &less);
+	assert_int_equal(v.demand, DEMAND_COMPUTE);
+	assert_int_equal(v.denied, DENIED_NOTHING);
+}
+
 static void
 unknown_time_is_guessed(void **state)
 {
@@ -261,6 +285,7 @@ main(void)
 		cmocka_unit_test(its_own_threads_deny_it_nothing),
 		cmocka_unit_test(the_share_that_is_denied),
 		cmocka_unit_test(memory_is_its_own_where_it_is_full),
+		cmocka_unit_test(what_swaps_computes_for_its_memory),
 		cmocka_unit_test(unknown_time_is_guessed),
 		cmocka_unit_test(confidence_is_what_is_known_and_how_clear_it_is),
 		cmocka_unit_test(too_short_or_unknown_is_none),
