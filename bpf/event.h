@@ -28,6 +28,7 @@ enum event_kind {		/* 0 is not used: an all-zero event is never valid */
 	EVENT_DISCOVERED = 7,	/* struct event_found, from the iterator: discovered while running, now followed */
 	EVENT_STALE = 6,	/* struct event_state: ended long ago, but the kernel has not called on_free */
 	EVENT_CGROUP = 5,	/* struct event_cgroup: the path of a cgroup id, before its first use */
+	EVENT_SIGNAL = 8,	/* struct event_signal: a process will end, of a signal that it did not send itself */
 };
 
 enum event_flag {
@@ -75,7 +76,8 @@ enum event_net {		/* the classes of sockets that are counted separately */
 	P(EXIT, "on_exit")		\
 	P(FREE, "on_free")		\
 	P(ITER, "on_task")		\
-	P(CGROUP, "cgroup_announce")
+	P(CGROUP, "cgroup_announce")	\
+	P(SIGNAL, "on_signal")
 
 enum event_program {
 #define EVENT_PROGRAM(id, name) EVENT_PROG_##id,
@@ -186,6 +188,17 @@ struct event_cgroup {
 	__u32	path_len;	/* bytes after the struct: components, leaf first, NUL-terminated */
 };
 
+struct event_signal {
+	struct event_head	head;
+	struct event_id		self;
+	struct event_id		sender;		/* pid 0: it is not followed, or the kernel sent it */
+	__u32	signal;
+	__u32	is_of_program;	/* else the kernel sent it, and the rest is 0 */
+	__u32	sender_pid;
+	__u32	sender_uid;
+	char	comm[EVENT_COMM_LEN];	/* of the sending thread, NUL-terminated */
+};
+
 _Static_assert(sizeof(struct event_head) == 16, "event_head changed size");
 _Static_assert(sizeof(struct event_id) == 16, "event_id changed size");
 _Static_assert(sizeof(struct event_counters) == 8 * EVENT_COUNTERS + 8, "event_counters changed size");
@@ -195,5 +208,6 @@ _Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + 8 + si
     "event_state changed size");
 _Static_assert(sizeof(struct event_found) == sizeof(struct event_state) + 8, "event_found changed size");
 _Static_assert(sizeof(struct event_cgroup) == 32, "event_cgroup changed size");
+_Static_assert(sizeof(struct event_signal) == 48 + 16 + EVENT_COMM_LEN, "event_signal changed size");
 
 #endif

@@ -273,6 +273,10 @@ struct signal_struct___until_5_9 {
 	} stats_lock;
 };
 
+struct kernel_siginfo {
+	int si_code;
+};
+
 struct sigaction {
 	void (*sa_handler)(int);
 };

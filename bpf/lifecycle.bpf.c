@@ -12,6 +12,7 @@
  * again.
  */
 #include "exit.h"
+#include "kill.h"
 #include "snapshot.h"
 #include "stale.h"
 
@@ -112,20 +113,14 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 	return 0;
 }
 
-/*
- * Runs when the parent is signalled that its child ended: nearly the last step of the dying process, after its
- * memory and files are gone. Not every child signals its parent.
- */
-SEC("tp_btf/signal_generate")
-int BPF_PROG(on_signal, int sig)
+/* The process that sends it is nearly dead: its memory and files are gone. */
+static __always_inline int
+parent_signalled(void)
 {
-	struct task_struct *t;
+	struct task_struct *t = (void *)bpf_get_current_task_btf();
 	struct proc *p;
 	struct task k;
 
-	if (sig != SIGCHLD || !has_lease())
-		return 0;
-	t = (void *)bpf_get_current_task_btf();
 	if (!(t->flags & PF_EXITING))
 		return 0;
 	task_read(&k, t);
@@ -136,4 +131,16 @@ int BPF_PROG(on_signal, int sig)
 		return 0;
 	end_sums(p, &k);
 	return 0;
+}
+
+/*
+ * Runs when a signal is sent. That of a child's end to its parent is nearly the last step of the dying process; not
+ * every child signals its parent.
+ */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_signal, int sig, u64 *info, struct task_struct *task, int group, int result)
+{
+	if (!has_lease())
+		return 0;
+	return sig == SIGCHLD ? parent_signalled() : kill_seen(sig, info, task, result);
 }

@@ -17,6 +17,7 @@
 #include "agent/subscription.h"
 #include "base/clock.h"
 #include "collect/cgroup.h"
+#include "collect/disks.h"
 
 /* Before a quarter of the ring is full. A cycle costs as much as 60 programs; a record may be this late. */
 #define DRAIN_MS 333
@@ -265,7 +266,8 @@ agent_leave_former(struct agent *a, char *error, size_t error_size)
 struct correlator_ops
 agent_correlator_ops(const struct agent_options *options)
 {
-	struct correlator_ops ops = { .header = options->reads_headers ? agent_read_header : NULL };
+	struct correlator_ops ops = { .header = options->reads_headers ? agent_read_header : NULL,
+		.space = agent_space };
 
 	agent_record_ops(&ops);
 	return ops;
@@ -356,6 +358,7 @@ agent_close(struct agent *a)
 	reader_close(a->reader);	/* after the correlator, which may be asking it */
 	free(a->titles);
 	cgroup_mounts_close(a->mounts);
+	disks_free(a->disks);
 	ruleset_unref(a->rules);
 	free(a->pipeline);
 	free(a);

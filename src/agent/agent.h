@@ -16,6 +16,7 @@
 
 #include "correlate/correlator.h"
 #include "identify/redact.h"
+#include "model/finding_limits.h"
 #include "model/host_facts.h"
 
 struct agent;
@@ -38,6 +39,7 @@ struct agent_options {
 	struct nursery *nursery;	/* of its readers; the caller's, outlives the agent, has become their account */
 	uint64_t interval_ms;		/* of Usage, Host and LIVE records; 0: 10 s */
 	uint64_t start_after_ms;	/* see correlator_set_start_after() */
+	struct finding_limits finding_limits;
 	const struct host_facts *facts;	/* of this host as they are configured; NULL: none. Copied */
 	size_t ring_bytes;		/* 0: 8 MiB, or of a host's agent by its CPUs and memory */
 	const char *const *variables;	/* names of environment variables that are read at exec, 8 at most */

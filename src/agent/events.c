@@ -143,10 +143,23 @@ on_cgroup_event(const struct cgroup_event *s, void *arg)
 	agent_learn_cgroup(a, &with_limits);
 }
 
+static void
+on_signal_event(const struct signal_event *s, void *arg)
+{
+	struct agent *a = arg;
+
+	if (a->scope->leaves_out != NULL && a->scope->leaves_out(a, &s->self))
+		return;
+	subscriptions_before(a, &s->self);
+	correlator_signal(a->correlator, s);
+	subscriptions_after(a, &s->self);
+}
+
 const struct decode_ops agent_decode_ops = {
 	.exec = on_exec_event,
 	.state = on_state_event,
 	.cgroup = on_cgroup_event,
+	.signal = on_signal_event,
 };
 
 /* correlate → stream */

@@ -278,7 +278,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	struct agent *a = &h->agent;
 	struct correlator_options c = { .boot_id = a->host_id.boot_id, .host_id = a->host_id.id,
 		.cluster = o->cluster, .rules = a->rules,
-		.start_after_ns = o->agent.start_after_ms * 1000000 };
+		.start_after_ns = o->agent.start_after_ms * 1000000, .finding_limits = o->agent.finding_limits };
 	struct correlator_ops ops = agent_correlator_ops(&o->agent);
 	int r;
 
@@ -500,6 +500,12 @@ void
 agent_set_start_after(struct agent *a, uint64_t start_after_ms)
 {
 	correlator_set_start_after(a->correlator, start_after_ms * 1000000);
+}
+
+void
+agent_set_finding_limits(struct agent *a, const struct finding_limits *limits)
+{
+	correlator_set_finding_limits(a->correlator, limits);
 }
 
 void

@@ -65,6 +65,8 @@ void agent_commit(struct agent *a);
 void agent_set_interval(struct agent *a, uint64_t interval_ms);
 /* Sets how long a program must live until its START is written, from now on. */
 void agent_set_start_after(struct agent *a, uint64_t start_after_ms);
+/* Sets when a state of a task or run is a finding, from now on. */
+void agent_set_finding_limits(struct agent *a, const struct finding_limits *limits);
 /* Sets the limit of argument bytes in a record, for programs from now on. */
 void agent_set_argv_max(struct agent *a, uint64_t bytes);
 /* Sets since when the fields of a signal are known; see correlator_set_known_since(). */

@@ -111,6 +111,7 @@ open_correlator(struct agent *a, const struct agent_run_options *o)
 	c.host_id = a->host_id.id;
 	c.rules = a->rules;
 	c.start_after_ns = o->agent.start_after_ms * 1000000;
+	c.finding_limits = o->agent.finding_limits;
 	c.run_id = a->run_id;
 	c.pipeline = o->pipeline;
 	c.task = o->task;

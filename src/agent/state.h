@@ -7,6 +7,7 @@
  *	subscription.c  events of a run, passed on to `sluice run`
  *	subscriber.c  the other end of that
  *	headers.c     files that name an engine's tasks
+ *	space.c       the room where tasks work
  *	proctitle.c   titles that programs write over their arguments
  *	report.c      Host and Agent records, losses
  *	run.c         the agent of one command
@@ -98,6 +99,9 @@ struct agent {
 	size_t next_title;
 	size_t n_titles;		/* that were asked for and are not read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */
+	struct disks *disks;		/* of space.c; NULL: they were not read */
+	uint64_t disks_ns;		/* second_ns as they were read */
+	uint32_t mnt_ns;		/* its own mount namespace; 0: unknown */
 	struct ruleset *rules;		/* a reference */
 	struct event *on_ring;		/* readable when a quarter of the ring is full */
 	struct event *on_drain;		/* timer; not pending on a host where nothing happens */
@@ -206,6 +210,8 @@ void agent_learn_cgroup(struct agent *a, struct cgroup_event *s);
 /* Sets the callbacks for records to those that write to the stream, which counts failures. */
 void agent_record_ops(struct correlator_ops *ops);
 
+/* space.c: the space callback of struct correlator_ops. */
+bool agent_space(const char *folder, uint32_t mnt_ns, struct disk_space *ret, void *arg);
 /* headers.c: the header callback of struct correlator_ops. */
 bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
 

@@ -193,7 +193,7 @@ put_event(struct subscription *s, const struct event_head *record, size_t len)
 		return;
 	if (record->kind == EVENT_EXEC || record->kind == EVENT_EXIT)
 		s->lost++;
-	else
+	else if (record->kind != EVENT_SIGNAL)
 		s->is_torn = true;
 }
 

@@ -33,7 +33,7 @@ static const char *const map_names[] = {
 };
 
 /* What the ring contains, whose map has no types. */
-static const char *const records[] = { "event_exec", "event_state", "event_cgroup" };
+static const char *const records[] = { "event_exec", "event_state", "event_cgroup", "event_signal" };
 
 static void
 fail(struct description *d, int error)

@@ -28,8 +28,8 @@
 enum { PROCS, RING, SHARED, MAPS };
 static const char *const map_pins[MAPS] = { "procs", "ring", "shared" };
 
-enum { EXEC, STATE, CGROUP, RECORDS };
-static const char *const record_names[RECORDS] = { "event_exec", "event_state", "event_cgroup" };
+enum { EXEC, STATE, CGROUP, SIGNAL, RECORDS };
+static const char *const record_names[RECORDS] = { "event_exec", "event_state", "event_cgroup", "event_signal" };
 
 /*
  * What belongs to the processes and to what was seen of them; all other variables belong to an agent and its rules. The
@@ -155,8 +155,11 @@ make_plans(struct former *f, const char *root, const struct btf *own)
 	if (r == 0)
 		r = layout_plan_section(old, own, ".data.shared", variables, sizeof(variables) / sizeof(variables[0]),
 		    &f->variables);
-	for (int i = 0; i < RECORDS && r == 0; i++)
+	for (int i = 0; i < RECORDS && r == 0; i++) {
 		r = layout_plan_struct(old, own, record_names[i], &f->records[i]);
+		if (r == -ENOENT && i == SIGNAL)
+			r = 0;		/* there are versions that write none */
+	}
 	f->lease = layout_offset(old, ".data.shared", "lease");
 	f->network_lease = layout_offset(old, ".data.shared", "network_lease");
 	f->quiet_since = layout_offset(old, ".data.shared", "quiet_since_ns");
@@ -342,7 +345,8 @@ former_copy(struct former *f, struct probes *p, uint64_t *ret_since_ns)
 const void *
 former_record(struct former *f, const void *record, size_t *len)
 {
-	static const int kinds[] = { [EVENT_EXEC] = EXEC, [EVENT_EXIT] = STATE, [EVENT_CGROUP] = CGROUP };
+	static const int kinds[] = { [EVENT_EXEC] = EXEC, [EVENT_EXIT] = STATE, [EVENT_CGROUP] = CGROUP,
+		[EVENT_SIGNAL] = SIGNAL };
 	const struct event_head *head = record;
 	const struct layout_plan *p;
 	struct event_head *made = (void *)f->record;

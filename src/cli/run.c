@@ -84,6 +84,10 @@ struct run {
 #define VARIABLES_MAX 8
 #define START_AFTER_MS 1000		/* the default of records.start_after in sluice.yaml */
 
+/* The defaults of findings in sluice.yaml. */
+static const struct finding_limits finding_limits = { .stuck_ms = 300000, .stuck_in_io_ms = 60000, .idle_ms = 600000,
+	.throttled_ms = 60000, .memory_pressure_ms = 60000, .disk_full_ms = 10000 };
+
 struct run_options {
 	struct agent_run_options agent;
 	const char *variables[VARIABLES_MAX];
@@ -298,6 +302,7 @@ parse(int argc, char **argv, struct run_options *o)
 	int c;
 
 	o->agent.agent.start_after_ms = START_AFTER_MS;
+	o->agent.agent.finding_limits = finding_limits;
 	o->agent.lake = "sluice-lake";
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (c) {

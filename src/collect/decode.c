@@ -12,6 +12,7 @@
 
 #define ARGS_MAX (EVENT_ARGV_MAX + 1)	/* each argument has at least its NUL */
 #define PATH_SPACE (2 * EVENT_PATH_MAX)
+#define SIGNAL_MAX 64
 
 struct decoder {
 	struct decode_ops ops;
@@ -271,6 +272,23 @@ decode_cgroup(struct decoder *d, const void *record, size_t len, enum state_kind
 	return 0;
 }
 
+static int
+decode_signal(struct decoder *d, const void *record, size_t len, enum state_kind kind)
+{
+	const struct event_signal *ev = record;
+	struct signal_event s = { .time_ns = ev->head.time_ns, .self = key_decode(&ev->self), .signal = ev->signal,
+		.is_of_program = ev->is_of_program != 0, .sender = key_decode(&ev->sender),
+		.sender_pid = ev->sender_pid, .sender_uid = ev->sender_uid };
+
+	(void)kind;
+	if (len != sizeof(*ev) || ev->self.pid == 0 || ev->signal == 0 || ev->signal > SIGNAL_MAX ||
+	    memchr(ev->comm, '\0', sizeof(ev->comm)) == NULL)
+		return -EBADMSG;
+	memcpy(s.comm, ev->comm, sizeof(ev->comm));
+	d->ops.signal(&s, d->arg);
+	return 0;
+}
+
 /* By enum event_kind: the least size of a record, its decoder, and the kind of a state. */
 static const struct {
 	size_t least;
@@ -283,6 +301,7 @@ static const struct {
 	[EVENT_SNAPSHOT] = { sizeof(struct event_state), decode_state, STATE_LIVE },
 	[EVENT_ALIVE] = { sizeof(struct event_state), decode_state, STATE_UNTRACKED },
 	[EVENT_DISCOVERED] = { sizeof(struct event_found), decode_state, STATE_DISCOVERED },
+	[EVENT_SIGNAL] = { sizeof(struct event_signal), decode_signal },
 	[EVENT_STALE] = { sizeof(struct event_state), decode_state, STATE_STALE },
 };
 

@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "model/finding_limits.h"
+
 #define CONFIG_PATH "/etc/sluice/sluice.yaml"
 #define CONFIG_DROP_INS "conf.d"	/* folder beside the file; its *.yaml files apply in the order of their names */
 
@@ -23,7 +25,7 @@ enum {
 	CONFIG_FILE_BYTES_MAX = 1 << 20,
 	CONFIG_SECRET_BYTES_MAX = 64 << 10,
 	CONFIG_SECRET_TIMEOUT_MS = 10000,
-	CONFIG_KEYS_MAX = 80,
+	CONFIG_KEYS_MAX = 96,
 	CONFIG_SOCKETS_MAX = 4,
 	CONFIG_METRICS_MAX = 4,
 };
@@ -119,6 +121,7 @@ struct config {
 	struct {
 		uint64_t start_after_ms;	/* 0: START at exec */
 	} records;
+	struct finding_limits findings;
 	struct {
 		bool headers;		/* read the heads of files that name tasks */
 	} engines;

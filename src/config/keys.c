@@ -81,6 +81,14 @@ const struct key config_keys[] = {
 	{ "records", KEY_SECTION, NO_FIELD },
 	{ "records.start_after", KEY_DURATION, F(records.start_after_ms), "1s", RELOAD, 0, S(3600) },
 
+	{ "findings", KEY_SECTION, NO_FIELD },
+	{ "findings.stuck", KEY_DURATION, F(findings.stuck_ms), "5m", RELOAD, 0, DAY },
+	{ "findings.stuck_in_io", KEY_DURATION, F(findings.stuck_in_io_ms), "1m", RELOAD, 0, DAY },
+	{ "findings.idle", KEY_DURATION, F(findings.idle_ms), "10m", RELOAD, 0, DAY },
+	{ "findings.throttled", KEY_DURATION, F(findings.throttled_ms), "1m", RELOAD, 0, DAY },
+	{ "findings.memory_pressure", KEY_DURATION, F(findings.memory_pressure_ms), "1m", RELOAD, 0, DAY },
+	{ "findings.disk_full", KEY_DURATION, F(findings.disk_full_ms), "10s", RELOAD, 0, DAY },
+
 	{ "engines", KEY_SECTION, NO_FIELD },
 	{ "engines.headers", KEY_BOOL, F(engines.headers), "false", RESTART },
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "correlate/cgroups.h"
+#include "correlate/episodes.h"
 #include "correlate/facts.h"
 #include "correlate/findings.h"
 #include "correlate/life.h"
@@ -119,6 +120,12 @@ correlator_set_start_after(struct correlator *c, uint64_t start_after_ns)
 }
 
 void
+correlator_set_finding_limits(struct correlator *c, const struct finding_limits *limits)
+{
+	c->options.finding_limits = *limits;
+}
+
+void
 correlator_set_rules(struct correlator *c, struct ruleset *rules)
 {
 	struct ruleset *old = c->rules;
@@ -147,8 +154,10 @@ correlator_redaction(const struct correlator *c)
 void
 correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
-	if (live)
+	if (live) {
 		runs_sum_live(c);
+		episodes_tick(c, now_ns);
+	}
 	findings_tick(c, now_ns, false);
 	tasks_tick(c, now_ns, live);
 	runs_tick(c, now_ns, live);

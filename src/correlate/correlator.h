@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/disk_space.h"
+#include "model/finding_limits.h"
 #include "model/optional_signals.h"
 #include "model/record.h"
 #include "model/ruleset.h"
@@ -46,6 +48,11 @@ struct correlator_ops {
 	 * May call correlator_name_pod() and no other function of the correlator. NULL: no kubelet.
 	 */
 	void (*pod)(const char *pod_uid, const char *container_id, void *arg);
+	/*
+	 * Asks for the room of the file system of a folder, as a program of that mount namespace names it. Returns
+	 * false if it is not known. NULL: there is nothing to ask.
+	 */
+	bool (*space)(const char *folder, uint32_t mnt_ns, struct disk_space *ret, void *arg);
 	void (*finding)(const struct finding_record *r, void *arg);	/* NULL: no findings are made, at no cost */
 };
 
@@ -72,6 +79,7 @@ struct correlator_options {
 	struct opt_double host_cpus;
 	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */
 	struct opt_double cpu_limit;
+	struct finding_limits finding_limits;
 };
 
 /*
@@ -96,6 +104,7 @@ void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
  * that ends before has only an END. A program that lives is looked at once in a pass.
  */
 void correlator_set_start_after(struct correlator *c, uint64_t start_after_ns);
+void correlator_set_finding_limits(struct correlator *c, const struct finding_limits *limits);
 /*
  * From now on the fields of an optional signal are known only for programs that began at or after since_ns,
  * CLOCK_BOOTTIME; 0: for all, UINT64_MAX: for none.
@@ -157,6 +166,8 @@ void correlator_discovered(struct correlator *c, const struct state_event *s);
 void correlator_exec(struct correlator *c, const struct exec_event *s);
 /* Takes the totals of a process: in a snapshot, or at its end. Nothing of s is kept by reference. */
 void correlator_state(struct correlator *c, const struct state_event *s);
+/* Takes the signal of which a process will end. Nothing of s is kept by reference. */
+void correlator_signal(struct correlator *c, const struct signal_event *s);
 /* Takes the path and the limits of a cgroup, for the events with its id that follow. */
 void correlator_cgroup(struct correlator *c, const struct cgroup_event *s);
 

@@ -5,13 +5,12 @@
 #include "correlate/findings.h"
 
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/format.h"
 #include "correlate/facts.h"
+#include "correlate/finding_draft.h"
+#include "correlate/kills.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
 #include "correlate/program_text.h"
@@ -21,113 +20,7 @@
 #include "correlate/wal.h"
 #include "correlate/work.h"
 
-#define MESSAGE_SIZE 1024
-#define NAME_SHOWN_MAX 200		/* bytes of a name in a message */
-#define EVIDENCE_MAX 16
 #define MINUTE_NS UINT64_C(60000000000)
-
-/* A finding under construction. */
-struct draft {
-	struct finding_record r;
-	struct named_number evidence[EVIDENCE_MAX];
-	char message[MESSAGE_SIZE];
-	size_t len;			/* of message */
-	char program_id[PROGRAM_ID_SIZE];
-	char cause_id[FAILURE_CHAIN_MAX][PROGRAM_ID_SIZE];
-	const char *causes[FAILURE_CHAIN_MAX];
-};
-
-static void
-add_number(struct draft *d, const char *name, double value)
-{
-	if (d->r.n_evidence < EVIDENCE_MAX)
-		d->evidence[d->r.n_evidence++] = (struct named_number){ name, value };
-}
-
-static void
-add_bytes(struct draft *d, const char *name, struct opt_u64 bytes)
-{
-	if (bytes.known)
-		add_number(d, name, (double)bytes.value);
-}
-
-static void
-add_status(struct draft *d, const char *code, const char *signal, int32_t status)
-{
-	if (WIFSIGNALED(status))
-		add_number(d, signal, WTERMSIG(status));
-	else
-		add_number(d, code, WEXITSTATUS(status));
-}
-
-__attribute__((format(printf, 2, 3))) static void
-append(struct draft *d, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(d->message + d->len, sizeof(d->message) - d->len, format, args);
-	va_end(args);
-	if (n > 0)
-		d->len += (size_t)n;
-	if (d->len >= sizeof(d->message))
-		d->len = sizeof(d->message) - 1;
-}
-
-/* Returns the length of a name that is shown; it is cut between characters. */
-static int
-shown(const char *name)
-{
-	size_t len = strlen(name);
-
-	if (len > NAME_SHOWN_MAX) {
-		len = NAME_SHOWN_MAX;
-		while (len > 0 && ((unsigned char)name[len] & 0xc0) == 0x80)
-			len--;
-	}
-	return (int)len;
-}
-
-static void
-append_program(struct draft *d, const char *tool, uint32_t pid)
-{
-	append(d, "%.*s (pid %u)", shown(tool), tool, pid);
-}
-
-static void
-append_memory(struct draft *d, struct opt_u64 peak, struct opt_u64 limit)
-{
-	char bytes[FORMAT_SIZE];
-
-	if (peak.known)
-		append(d, ", peak %s", format_bytes(peak.value, bytes, sizeof(bytes)));
-	if (limit.known)
-		append(d, ", limit %s", format_bytes(limit.value, bytes, sizeof(bytes)));
-}
-
-static void
-append_status(struct draft *d, int32_t status)
-{
-	const char *name = WIFSIGNALED(status) ? format_signal(WTERMSIG(status)) : NULL;
-
-	if (name != NULL)
-		append(d, " was ended by SIG%s", name);
-	else if (WIFSIGNALED(status))
-		append(d, " was ended by signal %d", WTERMSIG(status));
-	else
-		append(d, " ended with exit code %d", WEXITSTATUS(status));
-}
-
-static void
-emit(struct correlator *c, struct draft *d)
-{
-	d->r.severity = SEVERITY_ERROR;
-	d->r.message = d->message;
-	d->r.evidence = d->evidence;
-	d->r.causes = d->causes;
-	c->ops.finding(&d->r, c->arg);
-}
 
 static void
 leave_out(struct correlator *c, owner_t owner)
@@ -136,9 +29,8 @@ leave_out(struct correlator *c, owner_t owner)
 	user_refused(c, owner);
 }
 
-/* Counts one more finding of run r, and returns whether the limit allows it. */
-static bool
-is_allowed(struct correlator *c, struct run *r)
+bool
+finding_is_allowed(struct correlator *c, struct run *r)
 {
 	bool is_allowed = r->findings < FINDINGS_OF_RUN_MAX;
 
@@ -177,7 +69,7 @@ is_allowed_alone(struct correlator *c, const struct process *p, uint64_t now_ns)
 
 /* Adds the chain from f down to the program that it goes back to. */
 static void
-add_chain(struct correlator *c, struct draft *d, const struct failure *f)
+add_chain(struct correlator *c, struct finding_draft *d, const struct failure *f)
 {
 	const struct failure *chain[FAILURE_CHAIN_MAX + 1], *leaf = failure_leaf(f);
 	uint64_t left_out = 0;
@@ -190,29 +82,23 @@ add_chain(struct correlator *c, struct draft *d, const struct failure *f)
 		else
 			left_out++;
 	}
-	for (size_t i = 0; i < n; i++) {
-		program_id_format(c, &chain[n - 1 - i]->program, d->cause_id[i]);
-		d->causes[i] = d->cause_id[i];
-	}
-	d->r.n_causes = n;
-	program_id_format(c, &leaf->program, d->program_id);
-	d->r.program_id = d->program_id;
-	d->r.tool = name_or_null(leaf->tool);
-	append_program(d, leaf->tool, leaf->program.pid);
+	for (size_t i = n; i-- > 0;)
+		draft_cause(c, d, &chain[i]->program);
+	draft_program(c, d, &leaf->program, leaf->tool);
 	if (leaf->is_oom) {
-		append(d, " was killed by the kernel because memory ran out");
-		append_memory(d, leaf->peak_bytes, leaf->limit_bytes);
+		draft_append(d, " was killed by the kernel because memory ran out");
+		draft_append_memory(d, leaf->peak_bytes, leaf->limit_bytes);
 	} else {
-		append_status(d, leaf->status);
+		draft_append_status(d, leaf->status);
 	}
-	add_status(d, "exit_code", "exit_signal", leaf->status);
+	draft_status(d, "exit_code", "exit_signal", leaf->status);
 	if (leaf->is_oom)
-		add_number(d, "oom_killed", 1);
-	add_number(d, "wall_ns", (double)(leaf->end_ns - leaf->begin_ns));
-	add_bytes(d, "peak_rss_bytes", leaf->peak_bytes);
-	add_bytes(d, "memory_limit_bytes", leaf->limit_bytes);
+		draft_number(d, "oom_killed", 1);
+	draft_number(d, "wall_ns", (double)(leaf->end_ns - leaf->begin_ns));
+	draft_bytes(d, "peak_rss_bytes", leaf->peak_bytes);
+	draft_bytes(d, "memory_limit_bytes", leaf->limit_bytes);
 	if (left_out > 0)
-		add_number(d, "causes_left_out", (double)left_out);
+		draft_number(d, "causes_left_out", (double)left_out);
 }
 
 /* Emits FAILED: the program where it began, and what followed from it. t: the failed task; NULL: run r failed. */
@@ -221,70 +107,56 @@ emit_failed(struct correlator *c, struct run *r, const struct task *t, const str
     uint64_t end_ns)
 {
 	static const char unknown[] = "a program without a record";
-	struct draft d = { .r.kind = "FAILED" };
+	struct finding_draft d = { .r.kind = "FAILED", .r.severity = SEVERITY_ERROR };
 	const struct failure *leaf = f != NULL ? failure_leaf(f) : NULL;
 
-	if (!is_allowed(c, r))
+	if (!finding_is_allowed(c, r))
 		return;
-	d.r.head = (struct record_head){ .user = run_share(r), .time_us = state_wall_us(c, end_ns), .run_id = r->id,
-		.pipeline = r->pipeline, .sample = r->sample };
-	if (t != NULL) {
-		d.r.head.task_id = name_or_null(t->task_id);
-		d.r.head.task = name_or_null(t->name);
-		d.r.head.sample = name_or_null(t->sample);
-	} else if (leaf != NULL) {
+	draft_head(c, &d, r, t, end_ns);
+	if (t == NULL && leaf != NULL) {
 		d.r.head.task_id = name_or_null(leaf->task_id);
 		d.r.head.task = name_or_null(leaf->task);
 		d.r.head.sample = name_or_null(leaf->sample);
 	}
 	if (f != NULL) {
 		add_chain(c, &d, f);
-		add_number(&d, "before_ns", (double)(end_ns - leaf->end_ns));
+		draft_number(&d, "before_ns", (double)(end_ns - leaf->end_ns));
 	} else {
-		append(&d, "%s", unknown);
-		append_status(&d, status);
+		draft_append(&d, "%s", unknown);
+		draft_append_status(&d, status);
 	}
-	add_status(&d, t != NULL ? "task_exit_code" : "run_exit_code", t != NULL ? "task_exit_signal" : "run_exit_signal",
+	draft_status(&d, t != NULL ? "task_exit_code" : "run_exit_code", t != NULL ? "task_exit_signal" : "run_exit_signal",
 	    status);
 	if (t != NULL && t->attempt.known)
-		add_number(&d, "attempt", t->attempt.value);
+		draft_number(&d, "attempt", t->attempt.value);
 	if (t != NULL && t->oom_kills > 0)
-		add_number(&d, "oom_kills", t->oom_kills);
+		draft_number(&d, "oom_kills", t->oom_kills);
 	if (t != NULL) {
-		const char *name = t->name[0] != '\0' ? t->name : t->task_id;
-
-		append(&d, "; task %.*s", shown(name), name);
-		if (t->sample[0] != '\0')
-			append(&d, " (%.*s)", shown(t->sample), t->sample);
+		draft_append(&d, "; task ");
+		draft_append_task(&d, t);
 	} else {
-		append(&d, "; the run");
+		draft_append(&d, "; the run");
 	}
-	append(&d, " failed because of it");
-	emit(c, &d);
+	draft_append(&d, " failed because of it");
+	draft_emit(c, &d);
 }
 
 static void
 emit_oom(struct correlator *c, const struct process *p, const struct program_end *end)
 {
 	const struct opt_u64 limit = failure_memory_limit(p);
-	struct draft d = { .r.kind = "OOM_KILLED" };
-	const char *tool = p->text != NULL && p->text->tool != NULL ? p->text->tool : end->comm;
+	struct finding_draft d = { .r.kind = "OOM_KILLED", .r.severity = SEVERITY_ERROR };
 
-	program_head_fill(c, p, &d.r.head);
-	d.r.head.time_us = state_wall_us(c, end->end_ns);
-	program_id_format(c, &p->self, d.program_id);
-	d.r.program_id = d.program_id;
-	d.r.tool = name_or_null(tool);
-	append_program(&d, tool, p->self.pid);
-	append(&d, " was killed by the kernel because memory ran out");
-	append_memory(&d, end->peak_bytes, limit);
-	add_bytes(&d, "peak_rss_bytes", end->peak_bytes);
-	add_bytes(&d, "memory_limit_bytes", limit);
-	add_bytes(&d, "host_memory_bytes", c->options.host_memory_bytes);
-	add_number(&d, "exit_signal", WTERMSIG(end->status));
+	draft_begin(c, &d, p, end);
+	draft_append(&d, " was killed by the kernel because memory ran out");
+	draft_append_memory(&d, end->peak_bytes, limit);
+	draft_bytes(&d, "peak_rss_bytes", end->peak_bytes);
+	draft_bytes(&d, "memory_limit_bytes", limit);
+	draft_bytes(&d, "host_memory_bytes", c->options.host_memory_bytes);
+	draft_number(&d, "exit_signal", WTERMSIG(end->status));
 	if (end->end_ns > p->program_start_ns)
-		add_number(&d, "wall_ns", (double)(end->end_ns - p->program_start_ns));
-	emit(c, &d);
+		draft_number(&d, "wall_ns", (double)(end->end_ns - p->program_start_ns));
+	draft_emit(c, &d);
 }
 
 void
@@ -301,15 +173,19 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 			return;
 		}
 	}
-	if (p->run != NULL ? is_allowed(c, p->run) : is_allowed_alone(c, p, end->end_ns))
+	if (p->run != NULL ? finding_is_allowed(c, p->run) : is_allowed_alone(c, p, end->end_ns))
 		emit_oom(c, p, end);
 }
 
-/* Returns true if an engine started the task, rather than `sluice run` or "sluice ctl tag". */
-static bool
-is_driven(const struct task *t)
+bool
+finding_is_allowed_of(struct correlator *c, struct run *r, uint32_t *count)
 {
-	return t->engine != NULL && strcmp(t->engine, "sluice") != 0;
+	if (*count >= FINDINGS_OF_TASK_MAX) {
+		leave_out(c, r->owner);
+		return false;
+	}
+	++*count;
+	return finding_is_allowed(c, r);
 }
 
 /* A later attempt succeeded: attempts of this task that failed before no longer count. */
@@ -331,7 +207,7 @@ finding_task_ended(struct correlator *c, struct task *t, const struct process *p
 {
 	struct failure *f = failure_of(p);
 
-	if (c->ops.finding == NULL || t->failing != FAILING_NOT || !is_driven(t))
+	if (c->ops.finding == NULL || t->failing != FAILING_NOT || !task_is_driven(t))
 		return;
 	if (status == 0) {
 		recover(c, t);

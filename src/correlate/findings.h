@@ -5,6 +5,9 @@
  *   FAILED      a task that an engine started, or the run if no such task failed, whose first program ended
  *               by a signal or with a code other than 0; it names the program where the failure began
  *   OOM_KILLED  a program that the kernel killed for lack of memory
+ *   KILLED      a program that a signal ended which others sent, see kills.h
+ *
+ * and, of tasks and runs that live, those of episodes.h.
  *
  * Each program of a run that fails is a struct failure, and offered to the program that started it. If that fails
  * too, it passed on the failure of a child:
@@ -47,7 +50,7 @@ struct task;
 #define FAILURES_BELOW_MAX 8		/* children's failures that a program may still pass on */
 #define FAILURE_CHAIN_MAX 16		/* links of a chain; of a longer one inner links are left out */
 #define FINDINGS_OF_RUN_MAX 1000
-#define FINDINGS_OF_TASK_MAX 16		/* of kind OOM_KILLED */
+#define FINDINGS_OF_TASK_MAX 16		/* of OOM_KILLED, of KILLED, and of those of episodes.h */
 #define FINDINGS_OF_NONE_MAX 60		/* in a minute, of programs in no run; less than 256 */
 
 /* Whether a task's or run's failure is to be reported. */
@@ -146,6 +149,10 @@ void failures_replayed(struct correlator *c);	/* after the last entry */
 
 /* findings.c */
 
+/* Counts one more finding of run r, and returns whether the limit allows it. */
+bool finding_is_allowed(struct correlator *c, struct run *r);
+/* The same of one of FINDINGS_OF_TASK_MAX, of which *count is the number. The caller logs the change. */
+bool finding_is_allowed_of(struct correlator *c, struct run *r, uint32_t *count);
 /*
  * Records that the first program of t ended, which was p's last: a FAILED finding is due if an engine started it and
  * status, its wait(2) status, is not 0.

@@ -31,6 +31,7 @@
 #include "correlate/cgroups.h"
 #include "correlate/cputime.h"
 #include "correlate/findings.h"
+#include "correlate/kills.h"
 #include "correlate/memory.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
@@ -369,6 +370,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	r.comm = comm;
 	program_end(c, p, &r, end_ns, &usage);
 	finding_oom(c, p, &end);
+	finding_killed(c, p, &end);
 }
 
 static void

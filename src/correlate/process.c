@@ -9,6 +9,7 @@
 
 #include "correlate/cputime.h"
 #include "correlate/findings.h"
+#include "correlate/kills.h"
 #include "correlate/location.h"
 #include "correlate/program_text.h"
 #include "correlate/runs.h"
@@ -52,6 +53,7 @@ process_remove(struct correlator *c, struct process *p)
 	program_text_unref(c, p->text);
 	title_forget(p);
 	failures_forget(c, p);
+	kill_forget(p);
 	task_release(c, p->task);
 	run_release(c, p->run);
 	location_unref(c, p->location);

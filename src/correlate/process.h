@@ -18,6 +18,7 @@
 #define GONE_MAX 8192			/* ended processes that are kept for children that never exec */
 
 struct failures;
+struct kill;
 struct location;
 struct row;
 struct run;
@@ -65,6 +66,7 @@ struct process {
 	struct row *row;		/* while announced */
 	uint64_t child_begin_ns;	/* latest start of a child that its program started */
 	struct failures *failures;	/* owned; NULL: none */
+	struct kill *kill;		/* owned; NULL: no signal is known that ends it */
 	struct usage_base base;
 	struct held held;		/* of the current program */
 	struct usage latest;		/* of the current program, at the last snapshot */

@@ -45,7 +45,7 @@ forget_all(struct correlator *c)
 	if (c->whole != NULL) {
 		finding_run_gone(c, c->whole);
 		c->whole->failing = FAILING_NOT;
-		c->whole->findings = c->whole->failed_tasks = 0;
+		c->whole->findings = c->whole->failed_tasks = c->whole->episodes = c->whole->episode_findings = 0;
 		c->whole->root = (struct process_id){ 0 };
 		c->whole->work = (struct work){ 0 };
 	}

@@ -8,6 +8,7 @@
 #include "correlate/cgroups.h"
 #include "correlate/cputime.h"
 #include "correlate/findings.h"
+#include "correlate/kills.h"
 #include "correlate/location.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
@@ -75,6 +76,7 @@ struct process_entry {
 	struct text_parts parts;
 	struct usage before;
 	uint64_t child_end_ns;
+	struct kill kill;		/* signal 0: none */
 };
 
 static void
@@ -109,6 +111,8 @@ get_process(struct correlator *c, struct wal_reader *r, struct process_entry *t)
 		get_u64(r, &p->child_begin_ns);
 		get_u64(r, &t->child_end_ns);
 	}
+	if (flags & WAL_BIT(PROCESS_IS_KILLED))
+		get_kill(r, &t->kill);
 	if (p->id.pid == 0 || (p->is_over && p->is_announced) || (p->is_start_due && !p->is_announced))
 		r->is_bad = true;
 }
@@ -183,6 +187,7 @@ replay_process(struct correlator *c, struct wal_reader *r)
 	run_assign(c, p, run);
 	location_unref(c, p->location);
 	title_forget(p);
+	kill_forget(p);
 	keep_failures(c, p, &t);
 	t.p.same_slot = p->same_slot;
 	t.p.prev = p->prev;
@@ -214,6 +219,7 @@ replay_process(struct correlator *c, struct wal_reader *r)
 		cgroup_use(c, p->context.cgroup_v2, true);
 		cgroup_use(c, p->context.cgroup_v1, false);
 	}
+	kill_restore(p, &t.kill);
 	failures_known_begin(c, p);
 	failures_child_ended(p, t.child_end_ns);
 	return 0;

@@ -96,6 +96,7 @@ run_free(struct correlator *c, struct run *r)
 	finding_run_gone(c, r);
 	HASH_DEL(c->runs, r);
 	share_give_back(c, SHARE_RUNS, r->owner);
+	free(r->vigil);
 	state_free_string(c, r->pipeline);
 	state_free_string(c, r->name);
 	state_free_string(c, r->command);

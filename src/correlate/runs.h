@@ -7,6 +7,7 @@
 
 #include <uthash.h>
 
+#include "correlate/episodes.h"
 #include "correlate/findings.h"
 #include "correlate/state.h"
 #include "identify/engine.h"
@@ -55,6 +56,11 @@ struct run {
 	enum failing failing;
 	struct failure *failure;	/* of its root, a reference while due; NULL unknown */
 	uint32_t findings;		/* emitted */
+	struct vigil *vigil;		/* as in struct task, like the next two */
+	uint32_t episodes;
+	uint32_t episode_findings;
+	bool has_live_task;
+	struct full_disk full;		/* of the look under way */
 	uint32_t failed_tasks;		/* those with a finding that no later attempt made good */
 	unsigned refs;			/* held by processes and tasks */
 	struct mark mark;

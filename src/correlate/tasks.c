@@ -96,6 +96,7 @@ task_free(struct correlator *c, struct task *t)
 	share_give_back(c, SHARE_TASKS, t->owner);
 	run_release(c, t->run);
 	free(t->id_key);
+	free(t->vigil);
 	state_free_string(c, t->work_dir);
 	state_free_string(c, t->scheduler);
 	state_free_string(c, t->job_id);

@@ -5,6 +5,7 @@
 #ifndef SLUICE_CORRELATE_TASKS_H
 #define SLUICE_CORRELATE_TASKS_H
 
+#include <string.h>
 #include <uthash.h>
 
 #include "correlate/findings.h"
@@ -49,6 +50,10 @@ struct task {
 	enum failing failing;
 	struct failure *failure;	/* of its root, a reference while due; NULL unknown */
 	uint32_t oom_kills;		/* programs that the kernel killed for lack of memory */
+	uint32_t kills;			/* KILLED findings */
+	struct vigil *vigil;		/* owned; NULL: none was begun, see episodes.h */
+	uint32_t episodes;		/* kinds that have a finding, as bits */
+	uint32_t episode_findings;	/* of these kinds, so far */
 };
 
 /* Returns the run's task of that id, without a reference; NULL: there is none. */
@@ -60,6 +65,12 @@ void task_unset_id_key(struct correlator *c, struct task *t);
 void task_release(struct correlator *c, struct task *t);		/* drops a reference; t may be NULL */
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* t NULL: none */
 void task_reap(struct correlator *c, struct task *t);	/* frees a task that is over and has no references */
+/* Returns true if an engine started the task, rather than `sluice run` or "sluice ctl tag". */
+static inline bool
+task_is_driven(const struct task *t)
+{
+	return t->engine != NULL && strcmp(t->engine, "sluice") != 0;
+}
 /* Adds a program to the task; the first emits its START. */
 void task_joined(struct correlator *c, struct task *t, uint64_t at_ns);
 /* Records the end of the task's first program. status: its wait(2) status. */

@@ -11,6 +11,7 @@
 #include "correlate/cputime.h"
 #include "correlate/facts.h"
 #include "correlate/findings.h"
+#include "correlate/kills.h"
 #include "correlate/process.h"
 #include "correlate/program_text.h"
 #include "correlate/runs.h"
@@ -223,7 +224,8 @@ flags_of(const struct process *p, bool was_shown)
 	    (uint64_t)(memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0) << PROCESS_ANCHOR_IS_PARENT |
 	    (uint64_t)(memcmp(&p->above, &p->parent, sizeof(p->above)) == 0) << PROCESS_ABOVE_IS_PARENT |
 	    (uint64_t)(p->title != NULL && p->title->is_taken) << PROCESS_HAS_TITLE |
-	    (uint64_t)(p->failures != NULL && p->failures->n_below > 0) << PROCESS_HAS_FAILED_CHILD;
+	    (uint64_t)(p->failures != NULL && p->failures->n_below > 0) << PROCESS_HAS_FAILED_CHILD |
+	    (uint64_t)(p->kill != NULL) << PROCESS_IS_KILLED;
 }
 
 static void
@@ -231,7 +233,8 @@ wal_entry_process(struct correlator *c, struct process *p, bool was_shown)
 {
 	enum wal_text source = text_source(c, p);
 	uint64_t flags = flags_of(p, was_shown);
-	size_t strings = RUN_ID_SIZE + (source == WAL_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0);
+	size_t strings = RUN_ID_SIZE + KILL_WAL_STRINGS +
+	    (source == WAL_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0);
 	uint8_t *at = wal_begin(c, WAL_PROCESS, strings);
 
 	if (at == NULL)
@@ -254,6 +257,8 @@ wal_entry_process(struct correlator *c, struct process *p, bool was_shown)
 		at = put_usage(at, &p->title->before);
 	if (flags & WAL_BIT(PROCESS_HAS_FAILED_CHILD))
 		at = wal_put(wal_put(at, p->child_begin_ns), p->failures->last_end_ns);
+	if (flags & WAL_BIT(PROCESS_IS_KILLED))
+		at = put_kill(at, p->kill);
 	p->is_text_logged = p->text != NULL;
 	p->mark.logged_in = c->wal.checkpoint;
 	wal_end(c, at);

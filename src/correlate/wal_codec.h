@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/leb128.h"
+#include "correlate/kills.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
@@ -49,8 +50,15 @@ void get_counters(struct wal_reader *r, struct counters *c);
 void get_work(struct wal_reader *r, struct work *w);
 void get_own(struct wal_reader *r, struct own_bill *o);
 void get_context(struct wal_reader *r, struct program_context *x);
+void get_kill(struct wal_reader *r, struct kill *k);
 /* Reads the key of an ancestor of a process with this start. */
 void get_ancestor(struct wal_reader *r, struct program_key *key, uint64_t start_ns);
+
+enum kill_flag {
+	KILL_IS_OF_PROGRAM = 1 << 0,
+	KILL_IS_OWN = 1 << 1,
+	KILL_FLAGS = (1 << 2) - 1,
+};
 
 /* struct counters is read as an array: its first members are all uint64_t. */
 #define COUNTERS_NUMBERS (offsetof(struct counters, threads) / sizeof(uint64_t))
@@ -195,6 +203,16 @@ put_work(uint8_t *at, const struct work *w)
 	at = put_usage(at, &w->done);
 	return wal_put_numbers(at, (const uint64_t[]){ w->programs, w->failed, w->live, w->start_ns, w->last_ns,
 	    w->end_ns, w->busy_ns, w->busy_since_ns }, 8);
+}
+
+static inline uint8_t *
+put_kill(uint8_t *at, const struct kill *k)
+{
+	at = wal_put(at, (k->is_of_program ? KILL_IS_OF_PROGRAM : 0) | (k->is_own ? KILL_IS_OWN : 0));
+	at = wal_put(wal_put(at, k->time_ns), k->signal);
+	at = put_key(put_key(at, &k->sender), &k->starter);
+	at = wal_put(wal_put(at, k->pid), k->uid);
+	return wal_put_string(wal_put_string(at, k->comm), k->starter_name);
 }
 
 /* Writes what was divided, and when last. */

@@ -223,6 +223,23 @@ get_work(struct wal_reader *r, struct work *w)
 }
 
 void
+get_kill(struct wal_reader *r, struct kill *k)
+{
+	uint64_t flags = wal_get_max(r, KILL_FLAGS);
+
+	k->is_of_program = flags & KILL_IS_OF_PROGRAM;
+	k->is_own = flags & KILL_IS_OWN;
+	get_u64(r, &k->time_ns);
+	get_u32(r, &k->signal);
+	get_key(r, &k->sender);
+	get_key(r, &k->starter);
+	get_u32(r, &k->pid);
+	get_u32(r, &k->uid);
+	strcpy(k->comm, wal_get_name(r, sizeof(k->comm)));
+	strcpy(k->starter_name, wal_get_name(r, sizeof(k->starter_name)));
+}
+
+void
 get_own(struct wal_reader *r, struct own_bill *o)
 {
 	wal_get_numbers(r, o->own_ns, BILL_PARTS);

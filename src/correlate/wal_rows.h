@@ -40,7 +40,7 @@
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 27, , ) \
+	ROW(FLAGS, 2, 28, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -74,13 +74,15 @@
 	ROW(SOME, 8, 24, u32, user_uid) \
 	ROW(OWN, 10, 25, own, work.own) \
 	ROW(SOME, 10, 26, u64, work.held.peak) \
-	ROW(SOME, 10, 26, source, work.held.peak_source)
+	ROW(SOME, 10, 26, source, work.held.peak_source) \
+	ROW(SOME, 12, 27, u32, episodes) \
+	ROW(SOME, 12, 27, u32, episode_findings)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
-	ROW(FLAGS, 2, 18, , ) \
+	ROW(FLAGS, 2, 20, , ) \
 	ROW(BOOL, 2, 0, , is_named) \
 	ROW(BOOL, 2, 1, , has_started) \
 	ROW(BOOL, 2, 2, , has_ended) \
@@ -103,7 +105,10 @@
 	ROW(SOME, 4, 15, u32, oom_kills) \
 	ROW(OWN, 10, 16, own, work.own) \
 	ROW(SOME, 10, 17, u64, work.held.peak) \
-	ROW(SOME, 10, 17, source, work.held.peak_source)
+	ROW(SOME, 10, 17, source, work.held.peak_source) \
+	ROW(SOME, 12, 18, u32, kills) \
+	ROW(SOME, 12, 19, u32, episodes) \
+	ROW(SOME, 12, 19, u32, episode_findings)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {
@@ -117,11 +122,12 @@ enum process_bit {
 	PROCESS_ABOVE_IS_PARENT = 20,
 	PROCESS_HAS_TITLE = 21,		/* since version 3 */
 	PROCESS_HAS_FAILED_CHILD = 24,	/* since version 4 */
+	PROCESS_IS_KILLED = 32,		/* since version 12 */
 };
 #define WAL_VERSION_ELEVATED 7		/* before, any process may be elevated for all that is known */
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \
-	ROW(FLAGS, 2, 32, , ) \
+	ROW(FLAGS, 2, 33, , ) \
 	ROW(BOOL, 2, 0, , has_context) \
 	ROW(BOOL, 2, 1, , is_forked) \
 	ROW(BOOL, 2, 2, , is_announced) \

@@ -219,6 +219,7 @@ open_agent(struct daemon *d)
 			.nursery = d->nursery,
 			.interval_ms = c->interval_ms,
 			.start_after_ms = c->records.start_after_ms,
+			.finding_limits = c->findings,
 			.ring_bytes = c->probes.ring_bytes,
 			.variables = (const char *const *)c->trace_env.list,
 			.n_variables = c->trace_env.n,

@@ -106,6 +106,7 @@ take_over(struct daemon *d, struct config *next)
 	swap_strings(&d->config->probes.detail, &next->probes.detail);
 	agent_set_interval(d->agent, next->interval_ms);
 	agent_set_start_after(d->agent, next->records.start_after_ms);
+	agent_set_finding_limits(d->agent, &next->findings);
 	agent_set_argv_max(d->agent, next->argv.max_bytes);
 	apply_privacy(d);
 	daemon_apply_log(next);

@@ -129,11 +129,24 @@ struct cgroup_event {
 	uint32_t users_names;		/* as in struct cgroup_limits of collect/cgroup.h */
 };
 
+/* A process will end, of a signal that it did not send itself. */
+struct signal_event {
+	uint64_t time_ns;
+	struct program_key self;
+	uint32_t signal;
+	bool is_of_program;		/* else the kernel sent it, and nothing follows */
+	struct program_key sender;	/* pid 0: it is not followed */
+	uint32_t sender_pid;
+	uint32_t sender_uid;
+	char comm[EVENT_COMM_SIZE];	/* of the sending thread */
+};
+
 /* What decode() calls, one of them for each event; arg is its caller's. */
 struct decode_ops {
 	void (*exec)(const struct exec_event *event, void *arg);
 	void (*state)(const struct state_event *event, void *arg);
 	void (*cgroup)(const struct cgroup_event *event, void *arg);
+	void (*signal)(const struct signal_event *event, void *arg);
 };
 
 #endif

@@ -35,6 +35,13 @@ on_cgroup(const struct cgroup_event *e, void *arg)
 }
 
 static void
+on_signal(const struct signal_event *e, void *arg)
+{
+	(void)arg;
+	sum += e->signal + strlen(e->comm);
+}
+
+static void
 on_mark(void *arg)
 {
 	(void)arg;
@@ -66,7 +73,7 @@ on_known(enum optional_signal signal, uint64_t since_ns, void *arg)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct decode_ops decode_ops = { on_exec, on_state, on_cgroup };
+	static const struct decode_ops decode_ops = { on_exec, on_state, on_cgroup, on_signal };
 	static const struct frames_ops ops = { on_cgroup, on_mark, on_mark, on_passed, on_count, on_count, on_known };
 	static struct frames frames;
 	static struct decoder *decoder;		/* kept, since it takes half a megabyte */

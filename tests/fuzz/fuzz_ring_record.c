@@ -180,10 +180,22 @@ on_cgroup_event(const struct cgroup_event *s, void *arg)
 	correlator_cgroup(w->correlator, s);
 }
 
+static void
+on_signal_event(const struct signal_event *s, void *arg)
+{
+	struct world *w = arg;
+
+	w->events++;
+	if (strlen(s->comm) >= EVENT_COMM_SIZE)
+		abort();
+	correlator_signal(w->correlator, s);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct decode_ops decode_to = { on_exec_event, on_state_event, on_cgroup_event };
+	static const struct decode_ops decode_to = { on_exec_event, on_state_event, on_cgroup_event,
+		on_signal_event };
 	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, .finding = on_finding };
 	struct correlator_options options = { .boot_id = "b3f1f8a1", .run_id = "r",
 		.task = size % 5 == 0 ? "task" : NULL,

@@ -77,6 +77,12 @@ on_cgroup(const struct cgroup_event *s, void *arg)
 }
 
 static void
+on_signal(const struct signal_event *s, void *arg)
+{
+	(void)s, (void)arg;
+}
+
+static void
 on_record(const void *data, size_t len, void *arg)
 {
 	(void)arg;
@@ -264,7 +270,7 @@ on_input(evutil_socket_t fd, short what, void *arg)
 int
 main(int argc, char **argv)
 {
-	static const struct decode_ops ops = { on_exec, on_state, on_cgroup };
+	static const struct decode_ops ops = { on_exec, on_state, on_cgroup, on_signal };
 	const struct timeval every = { 0, 10000 };
 	struct probes_options options = { .follow_all = true, .pin_dir = argc > 1 ? argv[1] : NULL,
 		.watchdog_ns = UINT64_C(60000000000), .ring_bytes = 32 << 20 };

@@ -88,6 +88,12 @@ take_cgroup(const struct cgroup_event *s, void *arg)
 }
 
 static void
+take_signal(const struct signal_event *s, void *arg)
+{
+	(void)s, (void)arg;
+}
+
+static void
 raw_exec(struct raw *raw, const char *argv, size_t argv_len)
 {
 	static const char dir[] = "bin\0usr", cwd[] = "sample-7\0run\0project\0scratch";
@@ -134,7 +140,7 @@ raw_end(struct raw *raw, const char *argv)
 static void
 stage_decode(unsigned long n)
 {
-	static const struct decode_ops ops = { take_exec, take_state, take_cgroup };
+	static const struct decode_ops ops = { take_exec, take_state, take_cgroup, take_signal };
 	static struct raw raws[2 * COMMANDS];
 	struct decoder *d;
 

@@ -19,10 +19,11 @@
 
 /* What the last call of ops was, with its text copied. */
 struct seen {
-	unsigned execs, states, cgroups;
+	unsigned execs, states, cgroups, signals;
 	struct exec_event exec;
 	struct state_event state;
 	struct cgroup_event cgroup;
+	struct signal_event signal;
 	char exe[TEXT_SIZE], cwd[TEXT_SIZE], path[TEXT_SIZE];
 	char argv[ARGC_MAX][64];
 	size_t argv_len[ARGC_MAX];
@@ -79,6 +80,14 @@ on_cgroup(const struct cgroup_event *s, void *arg)
 	snprintf(seen.path, sizeof(seen.path), "%s", s->path);
 }
 
+static inline void
+on_signal(const struct signal_event *s, void *arg)
+{
+	(void)arg;
+	seen.signals++;
+	seen.signal = *s;
+}
+
 /* A record under construction, aligned and exactly as long as its head specifies. */
 struct record {
 	union {
@@ -86,6 +95,7 @@ struct record {
 		struct event_state state;
 		struct event_found found;
 		struct event_cgroup cgroup;
+		struct event_signal signal;
 		struct event_head head;
 	};
 	char text[3 * 65536];
@@ -267,6 +277,13 @@ good_cgroup_with(const void *path, size_t len)
 	e->path_len = (uint32_t)len;
 }
 
+static inline void
+good_signal(void)
+{
+	record.signal = (struct event_signal){ { EVENT_VERSION, EVENT_SIGNAL, sizeof(record.signal), 77 }, { 5, 6, 1 },
+		{ 2, 3, 0 }, 15, 1, 3, 1000, "fifteen bytes.." };
+}
+
 /* Decodes a copy of exactly len bytes, so that ASan sees each byte too far. */
 static inline int
 decode_copy(const void *data, size_t len)
@@ -289,7 +306,7 @@ decode_record(void)
 static inline int
 setup(void **state)
 {
-	static const struct decode_ops ops = { on_exec, on_state, on_cgroup };
+	static const struct decode_ops ops = { on_exec, on_state, on_cgroup, on_signal };
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));

@@ -83,8 +83,8 @@ described(const struct variant *v, int *error)
 	btf__add_datasec(btf, ".maps", 40 * (unsigned)n);
 	for (int i = 0; i < n; i++)
 		btf__add_datasec_var_info(btf, vars[i], 40 * (unsigned)i, 40);
-	for (int i = 0; i < 3; i++) {
-		static const char *const records[] = { "event_exec", "event_state", "event_cgroup" };
+	for (int i = 0; i < 4; i++) {
+		static const char *const records[] = { "event_exec", "event_state", "event_cgroup", "event_signal" };
 
 		btf__add_struct(btf, records[i], 8);
 		btf__add_field(btf, "head", first, 0, 0);

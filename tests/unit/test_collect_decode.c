@@ -170,6 +170,25 @@ arguments_are_cut_where_the_owner_says(void **state)
 }
 
 static void
+signal_carries_every_field(void **state)
+{
+	struct event_signal *e = &record.signal;
+
+	(void)state;
+	good_signal();
+	assert_int_equal(decode_record(), 0);
+	assert_int_equal(seen.signals, 1);
+	assert_true(seen.signal.time_ns == 77 && seen.signal.signal == 15 && seen.signal.is_of_program);
+	assert_true(seen.signal.self.start_ns == 5 && seen.signal.self.pid == 6 && seen.signal.self.index == 1);
+	assert_true(seen.signal.sender.start_ns == 2 && seen.signal.sender.pid == 3 && seen.signal.sender.index == 0);
+	assert_true(seen.signal.sender_pid == 3 && seen.signal.sender_uid == 1000);
+	assert_string_equal(seen.signal.comm, "fifteen bytes..");
+	e->is_of_program = 0;
+	assert_int_equal(decode_record(), 0);
+	assert_false(seen.signal.is_of_program);
+}
+
+static void
 cgroup_carries_every_field(void **state)
 {
 	(void)state;
@@ -396,6 +415,7 @@ main(void)
 		T(state_carries_every_field),
 		T(flags_of_a_state_are_distinguished),
 		T(who_is_discovered_has_paths),
+		T(signal_carries_every_field),
 		T(cgroup_carries_every_field),
 		T(arguments_are_cut_where_the_owner_says),
 		T(paths_are_joined),

@@ -13,10 +13,10 @@
 static void
 assert_refused(void)
 {
-	unsigned calls = seen.execs + seen.states + seen.cgroups;
+	unsigned calls = seen.execs + seen.states + seen.cgroups + seen.signals;
 
 	assert_int_equal(decode_record(), -EBADMSG);
-	assert_int_equal(seen.execs + seen.states + seen.cgroups, calls);
+	assert_int_equal(seen.execs + seen.states + seen.cgroups + seen.signals, calls);
 }
 
 static void
@@ -110,6 +110,30 @@ records_shorter_than_their_struct_are_refused(void **state)
 	record.head.size = sizeof(struct event_cgroup) - 8;
 	assert_refused();
 	record.head.size = sizeof(struct event_head);
+	assert_refused();
+	good_signal();
+	record.head.size -= 8;
+	assert_refused();
+	good_signal();
+	record.head.size += 8;
+	assert_refused();
+}
+
+static void
+signals_that_cannot_be_are_refused(void **state)
+{
+	(void)state;
+	good_signal();
+	record.signal.self.pid = 0;
+	assert_refused();
+	good_signal();
+	record.signal.signal = 0;
+	assert_refused();
+	good_signal();
+	record.signal.signal = 65;
+	assert_refused();
+	good_signal();
+	memset(record.signal.comm, 'x', sizeof(record.signal.comm));
 	assert_refused();
 }
 
@@ -311,6 +335,7 @@ main(void)
 		T(unknown_kinds_are_refused),
 		T(sizes_that_differ_from_the_records_are_refused),
 		T(records_shorter_than_their_struct_are_refused),
+		T(signals_that_cannot_be_are_refused),
 		T(lengths_that_do_not_add_up_are_refused),
 		T(text_beyond_its_limit_is_refused),
 		T(a_discovered_process_is_as_long_as_its_paths),

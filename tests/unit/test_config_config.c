@@ -104,6 +104,12 @@ defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(c->trace_env.n, 0);
 	assert_int_equal(c->probes.detail.n, 0);
 	assert_int_equal(c->records.start_after_ms, 1000);
+	assert_int_equal(c->findings.stuck_ms, 300000);
+	assert_int_equal(c->findings.stuck_in_io_ms, 60000);
+	assert_int_equal(c->findings.idle_ms, 600000);
+	assert_int_equal(c->findings.throttled_ms, 60000);
+	assert_int_equal(c->findings.memory_pressure_ms, 60000);
+	assert_int_equal(c->findings.disk_full_ms, 10000);
 	assert_int_equal(c->probes.max_processes, 0);
 	assert_int_equal(c->probes.ring_bytes, 0);
 	assert_int_equal(c->probes.watchdog_ms, 600000);
@@ -135,7 +141,8 @@ defaults_are_those_of_the_contract(void **state)
 static const char everything[] =
     "interval: 5s\nlake: /l\nlake_max: 1GiB\nlake_keep: 30d\ndisk_free_min: 0\nrules: /r\ncontrol: /c\ncontrol_group: g\ncontrol_read_group: h\nrun_socket: off\nmetrics: [0.0.0.0:1, \"unix:/m\"]\nmetrics_group: i\n"
     "metrics_public: true\nuser: root\ndrain: 1.5s\nlog: {level: debug, format: json}\n"
-    "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nrecords: {start_after: 0}\nprobes: {max_processes: 5000, ring: 1MiB, watchdog: 1m}\n"
+    "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nrecords: {start_after: 0}\n"
+    "findings: {stuck: 1h, stuck_in_io: 2m, idle: 0, throttled: 3s, memory_pressure: 4s, disk_full: 5s}\nprobes: {max_processes: 5000, ring: 1MiB, watchdog: 1m}\n"
     "spool: {dir: /s, max: 2GiB, sync: 0, memory: 2MiB}\ndead_letters: /d\ndead_letters_max: 1GB\n"
     "kafka:\n  brokers: [\"a:1\", \"b:2\"]\n  properties:\n    linger.ms: 5\n"
     "    ssl.certificate.pem: \"a\\n\\\"b\\\\\"\n"
@@ -173,6 +180,12 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->trace_env.n, 2);
 	assert_string_equal(c->trace_env.list[1], "B");
 	assert_int_equal(c->records.start_after_ms, 0);
+	assert_int_equal(c->findings.stuck_ms, 3600000);
+	assert_int_equal(c->findings.stuck_in_io_ms, 120000);
+	assert_int_equal(c->findings.idle_ms, 0);
+	assert_int_equal(c->findings.throttled_ms, 3000);
+	assert_int_equal(c->findings.memory_pressure_ms, 4000);
+	assert_int_equal(c->findings.disk_full_ms, 5000);
 	assert_int_equal(c->probes.max_processes, 5000);
 	assert_int_equal(c->probes.ring_bytes, 1 << 20);
 	assert_int_equal(c->probes.watchdog_ms, 60000);
@@ -188,7 +201,7 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->kafka.properties.n, 2);
 	assert_string_equal(c->kafka.properties.list[0].name, "linger.ms");
 	assert_string_equal(c->kafka.properties.list[0].value, "5");
-	assert_int_equal(c->kafka.properties.list[0].location.line, 27);
+	assert_int_equal(c->kafka.properties.list[0].location.line, 28);
 	assert_string_equal(c->kafka.properties.list[1].value, "a\n\"b\\");
 	assert_int_equal(c->kafka.secrets.n, 2);
 	assert_string_equal(c->kafka.secrets.list[0].name, "sasl.password");
@@ -373,7 +386,8 @@ what_differs_is_named_with_what_it_takes(void **state)
 	differs_by("", "kafka: {brokers: [a]}\n" REGISTRY,
 	    "kafka! kafka.brokers! registry! registry.urls!");
 	differs_by(everything, "", "interval lake! lake_max! lake_keep! disk_free_min! rules control! control_group! control_read_group! run_socket! metrics! metrics_group! metrics_public! user! "
-	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env records.start_after "
+	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env records.start_after findings.stuck findings.stuck_in_io findings.idle "
+	    "findings.throttled findings.memory_pressure findings.disk_full "
 	    "probes.max_processes! probes.ring! "
 	    "probes.watchdog! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "
 	    "kafka! kafka.brokers! kafka.properties! kafka.secrets! kafka.topics.create! "

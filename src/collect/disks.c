@@ -1,0 +1,182 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * disks: reads the mounts, and asks local file systems for their room.
+ */
+#include "collect/disks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "collect/proctext.h"
+
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+
+#define MOUNTINFO_MAX (4u << 20)
+#define MOUNTS_MAX 4096
+
+enum answer { NOT_ASKED, KNOWN, UNKNOWN };
+
+struct mount {
+	char *point;			/* owned */
+	size_t len;
+	bool is_local;
+	enum answer answer;
+	struct disk_space space;
+};
+
+struct disks {
+	struct mount *mounts;		/* in the order in which they were mounted */
+	size_t n;
+};
+
+static bool
+is_local(struct proc_word type)
+{
+	static const char *const types[] = { "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs",
+		"tmpfs" };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		if (proc_word_is(type, types[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Returns the next word of a line, and moves *at behind it; an empty one at the end. */
+static struct proc_word
+next_word(const char **at, const char *end)
+{
+	const char *from = *at, *to;
+
+	while (from < end && *from == ' ')
+		from++;
+	to = from;
+	while (to < end && *to != ' ')
+		to++;
+	*at = to;
+	return (struct proc_word){ from, (size_t)(to - from) };
+}
+
+/* Adds the mount of a line: ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [OPTIONAL ...] - TYPE ... 0 or -ENOMEM. */
+static int
+add_line(struct disks *d, const char *at, const char *end)
+{
+	char point[PATH_MAX];
+	struct mount *m;
+	struct proc_word word;
+
+	for (int i = 0; i < 5; i++)
+		word = next_word(&at, end);
+	if (proctext_unescape(word, point, sizeof(point)) < 0)
+		return 0;		/* a malformed mount must not hide the others */
+	do {
+		word = next_word(&at, end);
+	} while (word.len > 0 && !proc_word_is(word, "-"));
+	word = next_word(&at, end);
+	m = &d->mounts[d->n];
+	*m = (struct mount){ .point = strdup(point), .len = strlen(point), .is_local = is_local(word) };
+	if (m->point == NULL)
+		return -ENOMEM;
+	d->n++;
+	return 0;
+}
+
+int
+disks_read(const char *mountinfo, struct disks **ret)
+{
+	struct disks *d = calloc(1, sizeof(*d));
+	struct file_text t = { 0 };
+	const char *end;
+	int r = -ENOMEM;
+
+	if (d == NULL)
+		return -ENOMEM;
+	d->mounts = calloc(MOUNTS_MAX, sizeof(*d->mounts));
+	if (d->mounts == NULL)
+		goto out;
+	r = file_read(AT_FDCWD, mountinfo, &t, MOUNTINFO_MAX);
+	if (r < 0)
+		goto out;
+	end = t.text + t.len;
+	for (const char *at = t.text, *eol; r >= 0 && at < end && d->n < MOUNTS_MAX; at = eol + 1) {
+		eol = memchr(at, '\n', (size_t)(end - at));
+		if (eol == NULL)
+			break;
+		r = add_line(d, at, eol);
+	}
+	if (r >= 0) {
+		*ret = d;
+		d = NULL;
+		r = 0;
+	}
+out:
+	file_text_done(&t);
+	disks_free(d);
+	return r;
+}
+
+void
+disks_free(struct disks *d)
+{
+	if (d == NULL)
+		return;
+	for (size_t i = 0; i < d->n; i++)
+		free(d->mounts[i].point);
+	free(d->mounts);
+	free(d);
+}
+
+/* Returns true if a folder is the mount point or below it. */
+static bool
+is_below(const char *folder, const struct mount *m)
+{
+	if (m->len == 1)
+		return folder[0] == '/';
+	return strncmp(folder, m->point, m->len) == 0 && (folder[m->len] == '\0' || folder[m->len] == '/');
+}
+
+static bool
+ask(const char *point, struct disk_space *ret)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_CACHED | RESOLVE_NO_SYMLINKS };
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, point, &how, sizeof(how));
+	struct statvfs st;
+	bool is_known;
+
+	if (fd < 0)
+		return false;
+	is_known = fstatvfs(fd, &st) == 0 && st.f_blocks > 0;
+	close(fd);
+	if (is_known)
+		*ret = (struct disk_space){ (uint64_t)st.f_bavail * st.f_frsize, (uint64_t)st.f_blocks * st.f_frsize,
+			st.f_favail, st.f_files };
+	return is_known;
+}
+
+bool
+disks_space(struct disks *d, const char *folder, struct disk_space *ret)
+{
+	struct mount *of = NULL;
+
+	for (size_t i = 0; i < d->n; i++) {
+		if (is_below(folder, &d->mounts[i]) && (of == NULL || d->mounts[i].len >= of->len))
+			of = &d->mounts[i];	/* of two at one point the later one is on top */
+	}
+	if (of == NULL || !of->is_local)
+		return false;
+	if (of->answer == NOT_ASKED)
+		of->answer = ask(of->point, &of->space) ? KNOWN : UNKNOWN;
+	*ret = of->space;
+	return of->answer == KNOWN;
+}

@@ -1,0 +1,95 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * episodes: findings about tasks and runs that live. Private to correlate/.
+ *
+ *   STUCK            no program of it has used a CPU, moved a byte, switched or ended, and it waits for something: for
+ *                    stuck_in_io_ms if a thread is in uninterruptible sleep, else for stuck_ms
+ *   IDLE             it has used less than IDLE_CPUS of a CPU and moved fewer than IDLE_BYTES_PER_S for idle_ms, and
+ *                    waits for something that is not its own work
+ *   THROTTLED        for throttled_ms its control group has had used up its quota for THROTTLED_SHARE of the time in
+ *                    which it wanted a CPU, and for THROTTLED_WALL_SHARE of all time
+ *   MEMORY_PRESSURE  for memory_pressure_ms its threads have waited for memory to be made free, or for pages that
+ *                    had been evicted, for PRESSURE_SHARE of the time in which they wanted to work, and of all time
+ *   DISK_FULL        of a run: where it, or a task of it, works, a local file system has had less than FULL_SHARE and
+ *                    less than FULL_BYTES left, or no file, for disk_full_ms. It ends with twice as much
+ *
+ * These times are of struct finding_limits. Tasks and runs are judged whenever the programs that live are added up,
+ * from what changed since. A state begins when it holds, and is a finding once it has held for its time. From there on
+ * it is one episode, until it has not held for as long; a share ends it at half of that at which it begins. Another
+ * episode has another finding, up to FINDINGS_OF_TASK_MAX of a task or run. What has a finding is in the write-ahead
+ * log: the next agent records none of it twice. How long a state has held is not: that begins anew with it.
+ *
+ * Of what waits: sleep for a set time, and waits for any of several things, may be as the work wants it, so that they
+ * are never STUCK. IDLE is only a task that an engine started: a server, or a command that waits for its user, is
+ * neither. Of a run without tasks, and of a task that no engine started, STUCK is only what is in uninterruptible sleep
+ * or waits for a network file system.
+ */
+#ifndef SLUICE_CORRELATE_EPISODES_H
+#define SLUICE_CORRELATE_EPISODES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "correlate/bill.h"
+#include "model/disk_space.h"
+#include "model/usage.h"
+
+struct correlator;
+struct run;
+struct task;
+
+#define IDLE_CPUS 0.01
+#define IDLE_BYTES_PER_S 4096
+#define THROTTLED_SHARE 0.25
+#define THROTTLED_WALL_SHARE 0.1
+#define PRESSURE_SHARE 0.2
+#define FULL_SHARE 0.01
+#define FULL_BYTES (UINT64_C(1) << 30)
+#define EPISODE_LOW 0.5			/* of a share at which it begins, at which it ends */
+
+enum episode_kind {
+	EPISODE_STUCK,
+	EPISODE_IDLE,
+	EPISODE_THROTTLED,
+	EPISODE_PRESSURE,
+	EPISODE_DISK,
+	EPISODES,
+};
+
+/* Sums over all programs of a task or run until a time. */
+struct look {
+	uint64_t at_ns;			/* CLOCK_BOOTTIME; 0: none was taken */
+	uint64_t programs;		/* that began, and that ended */
+	uint64_t cpu_ns;
+	uint64_t delay_ns;		/* throttled_ns included */
+	uint64_t throttled_ns;
+	uint64_t pressure_ns;
+	uint64_t uninterruptible_ns;
+	uint64_t switches;
+	uint64_t bytes;
+	uint64_t waited_ns[BILL_PARTS];
+};
+
+struct episode {
+	struct look since;		/* before which it did not hold; at_ns 0: it does not hold */
+	uint64_t calm_ns;		/* of one that is recorded: since when it does not hold; 0: it does */
+};
+
+/* Where a run has no room, found in one look. */
+struct full_disk {
+	const char *folder;		/* of the task, or of the run; NULL: there is room */
+	const struct task *task;	/* NULL: the run itself */
+	struct disk_space space;
+};
+
+/* What is kept of a task or run that lives. */
+struct vigil {
+	struct look last;
+	uint64_t io_ns;			/* since when a thread is in uninterruptible sleep and nothing moves; 0: none */
+	struct episode of[EPISODES];
+};
+
+/* Judges all tasks and runs. Must be called after runs_sum_live(). */
+void episodes_tick(struct correlator *c, uint64_t now_ns);
+
+#endif

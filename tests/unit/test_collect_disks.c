@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disks: which file systems are asked for their room, and that others are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "collect/disks.h"
+
+static char path[] = "/tmp/sluice-mountinfo-XXXXXX";
+
+/* Returns the mounts of a file with this text. */
+static struct disks *
+mounts(const char *text)
+{
+	struct disks *d = NULL;
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(disks_read(path, &d), 0);
+	return d;
+}
+
+static bool
+is_known(const char *text, const char *folder)
+{
+	struct disk_space space;
+	struct disks *d = mounts(text);
+	bool is_known = disks_space(d, folder, &space);
+
+	disks_free(d);
+	return is_known;
+}
+
+static void
+a_local_file_system_is_asked(void **state)
+{
+	struct disks *d = mounts("1 0 8:1 / / rw shared:1 - ext4 /dev/sda rw\n");
+	struct disk_space space;
+	struct statvfs st;
+
+	(void)state;
+	assert_true(disks_space(d, "/home/u/work", &space));
+	assert_int_equal(statvfs("/", &st), 0);
+	assert_true(space.total_bytes == (uint64_t)st.f_blocks * st.f_frsize && space.total_files == st.f_files);
+	assert_true(space.free_bytes <= space.total_bytes);
+	disks_free(d);
+}
+
+static void
+those_that_may_wait_are_not(void **state)
+{
+	(void)state;
+	assert_false(is_known("1 0 8:1 / / rw - nfs4 server:/x rw\n", "/home"));
+	assert_false(is_known("1 0 8:1 / / rw - fuse.sshfs x rw\n", "/home"));
+	assert_false(is_known("1 0 8:1 / / rw - overlay overlay rw\n", "/home"));
+	assert_false(is_known("1 0 8:1 / / rw master:3 propagate_from:2 - ext4x /dev/sda rw\n", "/home"));
+	assert_true(is_known("1 0 8:1 / / rw master:3 propagate_from:2 - ext4 /dev/sda rw\n", "/home"));
+}
+
+static void
+the_innermost_and_last_mount_counts(void **state)
+{
+	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /tmp rw - nfs server:/t rw\n"
+	    "3 1 0:7 / /a\\040b rw - nfs server:/t rw\n";
+
+	(void)state;
+	assert_false(is_known(text, "/tmp"));
+	assert_false(is_known(text, "/tmp/x"));
+	assert_false(is_known(text, "/a b/c"));
+	assert_true(is_known(text, "/tmpx"));
+	assert_true(is_known("1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /tmp rw - nfs server:/t rw\n"
+	    "3 2 0:9 / /tmp rw - tmpfs t rw\n", "/tmp/x"));
+	assert_false(is_known("1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /tmp rw - tmpfs t rw\n"
+	    "3 2 0:9 / /tmp rw - nfs server:/t rw\n", "/tmp/x"));
+}
+
+static void
+what_is_no_folder_or_a_link_is_not(void **state)
+{
+	char link[] = "/tmp/sluice-link-XXXXXX", text[128];
+
+	(void)state;
+	assert_non_null(mkdtemp(link));
+	assert_int_equal(rmdir(link), 0);
+	assert_int_equal(symlink("/tmp", link), 0);
+	snprintf(text, sizeof(text), "1 0 8:1 / %s rw - ext4 /dev/sda rw\n", link);
+	assert_false(is_known(text, link));
+	assert_int_equal(unlink(link), 0);
+	assert_false(is_known(text, link));
+	assert_false(is_known(text, "/elsewhere"));
+}
+
+static void
+malformed_mounts_hide_no_others(void **state)
+{
+	struct disks *d;
+
+	(void)state;
+	assert_true(is_known("\n1\n1 2 3 4 \\9 rw - ext4\n1 0 8:1 / / rw - ext4 /dev/sda rw\n1 0 8:1 / /x rw", "/home"));
+	assert_int_equal(disks_read("/nonexistent", &d), -ENOENT);
+	disks_free(NULL);
+}
+
+static int
+make_file(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int
+remove_file(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_local_file_system_is_asked),
+		cmocka_unit_test(those_that_may_wait_are_not),
+		cmocka_unit_test(the_innermost_and_last_mount_counts),
+		cmocka_unit_test(what_is_no_folder_or_a_link_is_not),
+		cmocka_unit_test(malformed_mounts_hide_no_others),
+	};
+
+	return cmocka_run_group_tests(tests, make_file, remove_file);
+}
