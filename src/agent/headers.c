@@ -12,7 +12,7 @@ agent_read_header(const char *engine, const char *path, char *task, char *sample
 {
 	struct agent *a = arg;
 	char text[HEADER_BYTES];
-	ssize_t n = reader_file(a->reader, path, text, sizeof(text));
+	ssize_t n = reader_file(a->reader, path, 0, text, sizeof(text), NULL);
 
 	return n > 0 && engine_read_header(a->rules, engine, text, (size_t)n, task, sample);
 }

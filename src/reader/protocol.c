@@ -22,6 +22,12 @@ reader_answer_encode(const struct reader_answer *a, void *to)
 	struct reader_head head = { .id = a->id, .error = a->error, .start_ticks = a->start_ticks };
 	char *at = (char *)to + sizeof(head);
 
+	if (a->is_file && a->error == 0) {
+		head.is_file = 1;
+		head.size = a->file.size;
+		head.changed_s = a->file.changed_s;
+		head.owner = a->file.owner;
+	}
 	for (int i = 0; i < READER_TEXTS && a->error == 0; i++) {
 		if (a->text[i].at == NULL || a->text[i].len > text_max(i))
 			continue;
@@ -42,6 +48,13 @@ is_text(int text, const char *at, size_t len)
 	return at[len] == '\0' && (text == READER_BYTES || (at[0] == '/' && strlen(at) == len));
 }
 
+/* Returns whether the head has facts about a file, or none at all. */
+static bool
+is_file_head(const struct reader_head *h)
+{
+	return h->is_file == 1 || (h->is_file == 0 && h->size == 0 && h->changed_s == 0 && h->owner == 0);
+}
+
 int
 reader_answer_decode(const void *data, size_t len, struct reader_answer *ret)
 {
@@ -54,11 +67,13 @@ reader_answer_decode(const void *data, size_t len, struct reader_answer *ret)
 	memcpy(&head, data, sizeof(head));
 	len -= sizeof(head);
 	if (head.error > 0 || head.error < -ERRNO_MAX || head.known >> READER_TEXTS != 0 ||
-	    (head.error != 0 && head.known != 0))
+	    (head.error != 0 && (head.known != 0 || head.is_file != 0)) || !is_file_head(&head))
 		return -EBADMSG;
 	a.id = head.id;
 	a.error = head.error;
 	a.start_ticks = head.start_ticks;
+	a.is_file = head.is_file != 0;
+	a.file = (struct reader_file_facts){ head.size, head.changed_s, head.owner };
 	for (int i = 0; i < READER_TEXTS; i++) {
 		if ((head.known & 1u << i) == 0) {
 			if (head.len[i] != 0)
@@ -91,10 +106,16 @@ reader_answer_texts(const struct reader_answer *a)
 	};
 }
 
+static bool
+has_path(uint32_t kind)
+{
+	return kind == READER_FILE || kind == READER_FOLDER;
+}
+
 size_t
 reader_request_len(const struct reader_request *q)
 {
-	size_t len = q->kind == READER_FILE ? strnlen(q->path, sizeof(q->path)) + 1 : 0;
+	size_t len = has_path(q->kind) ? strnlen(q->path, sizeof(q->path)) + 1 : 0;
 
 	return len <= sizeof(q->path) ? READER_REQUEST_HEAD + len : 0;
 }
@@ -109,8 +130,9 @@ reader_request_check(const struct reader_request *q, size_t len)
 	case READER_TITLE:
 		return len == READER_REQUEST_HEAD && q->pid != 0 ? 0 : -EBADMSG;
 	case READER_FILE:
-		return len > READER_REQUEST_HEAD && q->path[len - READER_REQUEST_HEAD - 1] == '\0' &&
-		    reader_request_len(q) == len ? 0 : -EBADMSG;
+	case READER_FOLDER:
+		return q->offset <= INT64_MAX && len > READER_REQUEST_HEAD &&
+		    q->path[len - READER_REQUEST_HEAD - 1] == '\0' && reader_request_len(q) == len ? 0 : -EBADMSG;
 	default:
 		return -EBADMSG;
 	}

@@ -8,6 +8,7 @@
 #define SLUICE_READER_PROTOCOL_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,18 +19,20 @@
 enum reader_kind {
 	READER_PROCESS = 1,	/* all that is read of a process that is discovered */
 	READER_TITLE,		/* the title of a process */
-	READER_FILE,		/* the begin of a file */
+	READER_FILE,		/* bytes of a file */
+	READER_FOLDER,		/* names of what is in a folder */
 };
 
 struct reader_request {
 	uint32_t id;		/* the answer has it, too */
 	uint32_t kind;
 	uint32_t pid;		/* of PROCESS and TITLE */
-	uint32_t limit;		/* bytes of TITLE and FILE */
-	char path[PATH_MAX];	/* of FILE, NUL-terminated; the message ends behind it */
+	uint32_t limit;		/* bytes of TITLE, FILE and FOLDER */
+	uint64_t offset;	/* of FILE: where they begin */
+	char path[PATH_MAX];	/* of FILE and FOLDER, NUL-terminated; the message ends behind it */
 };
 
-/* The texts of an answer. A title and the begin of a file are READER_BYTES. */
+/* The texts of an answer. A title, bytes of a file, and names of a folder with a NUL after each are READER_BYTES. */
 enum reader_text {
 	READER_BYTES,		/* of PROCESS: its arguments, a NUL after each */
 	READER_EXE,
@@ -39,11 +42,22 @@ enum reader_text {
 	READER_TEXTS,
 };
 
+/* What an answer has of the file that was read. */
+struct reader_file_facts {
+	uint64_t size;
+	int64_t changed_s;		/* when it was written last, seconds since 1970 */
+	uint32_t owner;
+};
+
 /* The head of an answer; behind it are the texts, each with a NUL that its length does not count. */
 struct reader_head {
 	uint32_t id;
 	int32_t error;			/* 0, or a negative errno: then there are no texts */
 	uint64_t start_ticks;		/* of the process, read last */
+	uint64_t size;			/* struct reader_file_facts; all 0 unless is_file */
+	int64_t changed_s;
+	uint32_t owner;
+	uint32_t is_file;		/* 1: of a FILE that was read; else 0 */
 	uint32_t known;			/* bits of enum reader_text; the others have no bytes, not even a NUL */
 	uint32_t len[READER_TEXTS];
 };
@@ -59,6 +73,8 @@ struct reader_answer {
 	uint32_t id;
 	int error;
 	uint64_t start_ticks;
+	bool is_file;
+	struct reader_file_facts file;	/* if is_file */
 	struct {
 		const char *at;		/* NULL: unknown; NUL-terminated behind len bytes */
 		size_t len;

@@ -557,25 +557,26 @@ wait_for_answer(struct reader *r)
 	r->starved_left_ns -= least(starved, r->starved_left_ns);
 }
 
-ssize_t
-reader_file(struct reader *r, const char *path, char *buf, size_t size)
+/* Has the reader of files read what q names. Returns the number of bytes, or a negative errno; *a is of the answer. */
+static ssize_t
+ask_for_bytes(struct reader *r, struct reader_request *q, const char *path, char *buf, size_t size,
+    struct reader_answer *a)
 {
 	struct current *l = &r->current[READER_OF_FILES];
-	struct reader_request q = { .id = ++r->last_id, .kind = READER_FILE,
-		.limit = (uint32_t)(size < READER_FILE_MAX ? size : READER_FILE_MAX) };
-	struct reader_answer a;
 	size_t len = strlen(path);
 	ssize_t n;
 
-	if (len >= sizeof(q.path))
+	if (len >= sizeof(q->path))
 		return -ENAMETOOLONG;
-	memcpy(q.path, path, len + 1);
+	q->id = ++r->last_id;
+	q->limit = (uint32_t)(size < READER_FILE_MAX ? size : READER_FILE_MAX);
+	memcpy(q->path, path, len + 1);
 	if (!ask_for_one(l)) {
 		r->n_stuck > 0 ? r->counts.skipped++ : r->counts.failed++;
 		return -EAGAIN;
 	}
 	wait_for_reader_of_files(r);
-	if (l->fd < 0 || send(l->fd, &q, reader_request_len(&q), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+	if (l->fd < 0 || send(l->fd, q, reader_request_len(q), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
 		r->counts.failed++;
 		leave(l, NULL);
 		return -EAGAIN;
@@ -587,17 +588,39 @@ reader_file(struct reader *r, const char *path, char *buf, size_t size)
 		leave(l, NULL);
 		return -ETIMEDOUT;
 	}
-	if (n <= 0 || (size_t)n > sizeof(r->file_message) || reader_answer_decode(r->file_message, (size_t)n, &a) < 0 ||
-	    a.id != q.id || a.text[READER_BYTES].len > q.limit) {
+	if (n <= 0 || (size_t)n > sizeof(r->file_message) || reader_answer_decode(r->file_message, (size_t)n, a) < 0 ||
+	    a->id != q->id || a->text[READER_BYTES].len > q->limit) {
 		r->counts.failed++;
 		leave(l, NULL);
 		return -EBADMSG;
 	}
-	if (a.error < 0)
-		return a.error;
-	if (a.text[READER_BYTES].at != NULL)
-		memcpy(buf, a.text[READER_BYTES].at, a.text[READER_BYTES].len);
-	return (ssize_t)a.text[READER_BYTES].len;
+	if (a->error < 0)
+		return a->error;
+	if (a->text[READER_BYTES].at != NULL)
+		memcpy(buf, a->text[READER_BYTES].at, a->text[READER_BYTES].len);
+	return (ssize_t)a->text[READER_BYTES].len;
+}
+
+ssize_t
+reader_file(struct reader *r, const char *path, uint64_t offset, char *buf, size_t size,
+    struct reader_file_facts *facts)
+{
+	struct reader_request q = { .kind = READER_FILE, .offset = offset };
+	struct reader_answer a;
+	ssize_t n = ask_for_bytes(r, &q, path, buf, size, &a);
+
+	if (n >= 0 && facts != NULL)
+		*facts = a.file;
+	return n;
+}
+
+ssize_t
+reader_folder(struct reader *r, const char *path, char *buf, size_t size)
+{
+	struct reader_request q = { .kind = READER_FOLDER };
+	struct reader_answer a;
+
+	return ask_for_bytes(r, &q, path, buf, size, &a);
 }
 
 void

@@ -63,10 +63,17 @@ size_t reader_room(const struct reader *r);
 void reader_finish(struct reader *r, size_t n);
 
 /*
- * Reads the first bytes of a file into buf and returns their number, or a negative errno: -ETIMEDOUT if it hangs. It
- * waits for hardly more than 100 ms in any second, and once for a second more where the reader gets no CPU.
+ * Reads bytes of a file from an offset on into buf and returns their number, or a negative errno: -ETIMEDOUT if it
+ * hangs. facts: of the file, once bytes of it were read; NULL is fine. It waits for hardly more than 100 ms in any
+ * second, and once for a second more where the reader gets no CPU.
  */
-ssize_t reader_file(struct reader *r, const char *path, char *buf, size_t size);
+ssize_t reader_file(struct reader *r, const char *path, uint64_t offset, char *buf, size_t size,
+    struct reader_file_facts *facts);
+/*
+ * Reads the names in a folder likewise, a NUL after each: of the 64 that are the last ones in the order of their bytes
+ * those for which there is room, the last one first. A folder of more than 20,000 is not read: -E2BIG.
+ */
+ssize_t reader_folder(struct reader *r, const char *path, char *buf, size_t size);
 
 /* From now on readers have no capability to read links of other users' processes: after the agent has begun. */
 void reader_confine(struct reader *r);

@@ -4,13 +4,17 @@
  */
 #include "reader/serve.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,6 +27,8 @@
 
 enum {
 	SOCKET = 3,		/* where its descriptor is moved */
+	LAST_NAMES = 64,	/* that are read of a folder */
+	NAMES_MAX = 20000,	/* that a folder may have, so that none takes long */
 };
 
 /* What reading takes, with the C library's memory. openat(2) and open(2) open for reading alone, by Landlock. */
@@ -92,18 +98,71 @@ read_title(const struct proc_reader *f, const struct reader_request *q, char *bu
 }
 
 static void
-read_head(const struct reader_request *q, char *buf, struct reader_answer *a)
+read_file(const struct reader_request *q, char *buf, struct reader_answer *a)
 {
 	/* Never a fifo or a device that would block. */
 	int fd = open(q->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
-	ssize_t n = fd >= 0 ? pread(fd, buf, q->limit, 0) : -1;
+	ssize_t n = fd >= 0 ? pread(fd, buf, q->limit, (off_t)q->offset) : -1;
+	struct stat st;
 
-	if (n < 0)
+	if (n < 0 || fstat(fd, &st) < 0)
 		a->error = -errno;
+	else
+		a->file = (struct reader_file_facts){ (uint64_t)st.st_size, st.st_mtime, st.st_uid };
+	a->is_file = a->error == 0;
 	if (fd >= 0)
 		close(fd);
 	a->text[READER_BYTES].at = buf;
 	a->text[READER_BYTES].len = n > 0 ? (size_t)n : 0;
+}
+
+/* The names that are the last ones of a folder in the order of their bytes. */
+struct last_names {
+	char name[LAST_NAMES][NAME_MAX + 1];	/* the last one first */
+	size_t n;
+};
+
+static void
+keep_name(struct last_names *l, const char *name)
+{
+	size_t at = l->n;
+
+	while (at > 0 && strcmp(l->name[at - 1], name) < 0)
+		at--;
+	if (at == LAST_NAMES)
+		return;
+	if (l->n < LAST_NAMES)
+		l->n++;
+	memmove(l->name[at + 1], l->name[at], (l->n - at - 1) * sizeof(l->name[0]));
+	snprintf(l->name[at], sizeof(l->name[at]), "%s", name);
+}
+
+static void
+read_folder(const struct reader_request *q, char *buf, struct reader_answer *a)
+{
+	static struct last_names last;
+	int fd = open(q->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	size_t len = 0, n, n_read = 0;
+
+	if (d == NULL) {
+		a->error = -errno;
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	last.n = 0;
+	for (const struct dirent *e; n_read <= NAMES_MAX && (e = readdir(d)) != NULL; n_read++)
+		keep_name(&last, e->d_name);
+	closedir(d);
+	if (n_read > NAMES_MAX) {
+		a->error = -E2BIG;
+		return;
+	}
+	for (size_t i = 0; i < last.n && len + (n = strlen(last.name[i]) + 1) <= q->limit; i++, len += n)
+		memcpy(buf + len, last.name[i], n);
+	a->text[READER_BYTES].at = buf;
+	a->text[READER_BYTES].len = len;
 }
 
 _Noreturn void
@@ -124,8 +183,10 @@ reader_serve(int fd, enum reader_role role, pid_t agent, uint64_t keep)
 			read_process(f, q.pid, &a);
 		else if (q.kind == READER_TITLE)
 			read_title(f, &q, buf, &a);
+		else if (q.kind == READER_FOLDER)
+			read_folder(&q, buf, &a);
 		else
-			read_head(&q, buf, &a);
+			read_file(&q, buf, &a);
 		if (send(SOCKET, message, reader_answer_encode(&a, message), MSG_NOSIGNAL) < 0)
 			break;
 	}

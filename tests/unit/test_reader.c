@@ -423,11 +423,56 @@ the_begin_of_a_file_is_read(void **state)
 	tree_init(&tree);
 	tree_write(&tree, "head", "0123456789abcdefghijklmnop");
 	chmod(tree.root, 0755);
-	assert_int_equal(reader_file(reader, tree_path(&tree, "head"), buf, sizeof(buf)), 16);
+	assert_int_equal(reader_file(reader, tree_path(&tree, "head"), 0, buf, sizeof(buf), NULL), 16);
 	assert_memory_equal(buf, "0123456789abcdef", 16);
-	assert_int_equal(reader_file(reader, tree_path(&tree, "missing"), buf, sizeof(buf)), -ENOENT);
+	assert_int_equal(reader_file(reader, tree_path(&tree, "missing"), 0, buf, sizeof(buf), NULL), -ENOENT);
 	assert_int_equal(symlink("head", tree_path(&tree, "link")), 0);
-	assert_int_equal(reader_file(reader, tree_path(&tree, "link"), buf, sizeof(buf)), -ELOOP);
+	assert_int_equal(reader_file(reader, tree_path(&tree, "link"), 0, buf, sizeof(buf), NULL), -ELOOP);
+	tree_done(&tree);
+}
+
+static void
+a_later_part_of_a_file_is_read_with_its_owner(void **state)
+{
+	static char buf[16];
+	struct reader_file_facts facts = { 0 };
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	tree_write(&tree, "log", "0123456789abcdefghijklmnop");
+	chmod(tree.root, 0755);
+	assert_int_equal(reader_file(reader, tree_path(&tree, "log"), 20, buf, sizeof(buf), &facts), 6);
+	assert_memory_equal(buf, "klmnop", 6);
+	assert_int_equal(facts.size, 26);
+	assert_int_equal(facts.owner, getuid());
+	assert_true(facts.changed_s >= time(NULL) - 60 && facts.changed_s <= time(NULL));
+	assert_int_equal(reader_file(reader, tree_path(&tree, "log"), 26, buf, sizeof(buf), &facts), 0);
+	tree_done(&tree);
+}
+
+static void
+the_last_names_of_a_folder_are_read(void **state)
+{
+	static char buf[1024];
+	struct tree tree;
+	char name[16];
+
+	(void)state;
+	tree_init(&tree);
+	for (int i = 0; i < 100; i++) {
+		snprintf(name, sizeof(name), "f%02d", i);
+		tree_write(&tree, name, "");
+	}
+	chmod(tree.root, 0755);
+	assert_int_equal(reader_folder(reader, tree_path(&tree, "."), buf, 12), 12);
+	assert_memory_equal(buf, "f99\0f98\0f97", 12);
+	assert_int_equal(reader_folder(reader, tree_path(&tree, "."), buf, sizeof(buf)), 64 * 4);
+	assert_memory_equal(buf + 63 * 4, "f36", 4);
+	assert_int_equal(reader_folder(reader, tree_path(&tree, "."), buf, 3), 0);
+	assert_int_equal(reader_folder(reader, tree_path(&tree, "f00"), buf, sizeof(buf)), -ENOTDIR);
+	assert_int_equal(symlink(".", tree_path(&tree, "link")), 0);
+	assert_int_equal(reader_folder(reader, tree_path(&tree, "link"), buf, sizeof(buf)), -ENOTDIR);
 	tree_done(&tree);
 }
 
@@ -440,13 +485,13 @@ a_file_that_hangs_is_left(void **state)
 	(void)state;
 	born.n_to_stop = 3;
 	born.kill_does_nothing = true;
-	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin < S);
 	usleep(500000);		/* the patience grows by a tenth of that */
-	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
 	usleep(500000);
 	/* Two of files may hang, which leaves processes to be read. */
-	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -EAGAIN);
+	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -EAGAIN);
 	born.n_to_stop = 0;
 	ask(ME);
 	run_until(1);
@@ -462,7 +507,7 @@ one_of_files_that_waits_for_a_cpu_does_not_hang(void **state)
 	(void)state;
 	born.n_to_stop = 1;
 	born.n_starved = 20;
-	assert_true(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)) > 0);
+	assert_true(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL) > 0);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= S / 5);
 	assert_int_equal(reader_counts(reader).hung, 0);
 	assert_int_equal(born.n, 1);
@@ -477,14 +522,14 @@ one_of_files_waits_for_a_cpu_for_a_second_at_most(void **state)
 	(void)state;
 	born.n_to_stop = 2;
 	born.n_starved = 1000;
-	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
 	took = clock_ns(CLOCK_MONOTONIC) - begin;
 	assert_true(took >= S && took < 2 * S);
 	assert_int_equal(reader_counts(reader).hung, 1);
 	/* What is given back meanwhile is a tenth. */
 	usleep(500000);
 	begin = clock_ns(CLOCK_MONOTONIC);
-	assert_int_equal(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)), -ETIMEDOUT);
+	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin < S / 2);
 }
 
@@ -553,7 +598,7 @@ many_late_answers_beside_a_busy_cpu(void **state)
 	pid_t burner;
 
 	(void)state;
-	assert_true(reader_file(reader, "/proc/self/stat", buf, sizeof(buf)) > 0);
+	assert_true(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL) > 0);
 	part_from_reader(&cpu);
 	burner = burner_on(&cpu);
 	if (burner < 0)
@@ -561,7 +606,7 @@ many_late_answers_beside_a_busy_cpu(void **state)
 	for (int i = 0; i < 1000 && late < S / 5 && len > 0; i++) {
 		uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 
-		len = reader_file(reader, "/proc/self/stat", buf, sizeof(buf));
+		len = reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL);
 		late += clock_ns(CLOCK_MONOTONIC) - begin;
 		usleep(1000);
 	}
@@ -625,6 +670,8 @@ main(void)
 		TEST(one_that_ends_is_replaced),
 		TEST(without_a_nursery_nothing_is_read),
 		TEST(the_begin_of_a_file_is_read),
+		TEST(a_later_part_of_a_file_is_read_with_its_owner),
+		TEST(the_last_names_of_a_folder_are_read),
 		TEST(a_file_that_hangs_is_left),
 		TEST(one_of_files_that_waits_for_a_cpu_does_not_hang),
 		TEST(one_of_files_waits_for_a_cpu_for_a_second_at_most),

@@ -54,6 +54,20 @@ an_answer_arrives_as_it_was(void **state)
 }
 
 static void
+facts_about_a_file_arrive(void **state)
+{
+	const struct reader_answer sent = { .id = 7, .is_file = true, .file = { 1 << 20, 1700000000, 1000 } };
+	struct reader_answer got;
+
+	(void)state;
+	assert_int_equal(reader_answer_decode(message, reader_answer_encode(&sent, message), &got), 0);
+	assert_true(got.is_file);
+	assert_int_equal(got.file.size, 1 << 20);
+	assert_int_equal(got.file.changed_s, 1700000000);
+	assert_int_equal(got.file.owner, 1000);
+}
+
+static void
 an_error_has_no_texts(void **state)
 {
 	struct reader_answer sent = sample(), got;
@@ -134,6 +148,10 @@ no_wrong_head_is_taken(void **state)
 	REFUSED(wrong.len[READER_EXE]++);
 	REFUSED(wrong.len[READER_EXE]--);
 	REFUSED(wrong.len[READER_BYTES] = UINT32_MAX);
+	REFUSED(wrong.is_file = 2);
+	REFUSED(wrong.size = 1);		/* of no file, as the next two */
+	REFUSED(wrong.changed_s = 1);
+	REFUSED(wrong.owner = 1);
 }
 
 static void
@@ -169,6 +187,11 @@ requests_are_checked(void **state)
 	assert_int_equal(reader_request_check(&q, len + 1), -EBADMSG);
 	assert_int_equal(reader_request_check(&q, READER_REQUEST_HEAD), -EBADMSG);
 	assert_int_equal(reader_request_check(&q, 3), -EBADMSG);
+	q.kind = READER_FOLDER;
+	assert_int_equal(reader_request_check(&q, reader_request_len(&q)), 0);
+	q.offset = (uint64_t)INT64_MAX + 1;
+	assert_int_equal(reader_request_check(&q, len), -EBADMSG);
+	q.offset = 0;
 	q.limit = READER_FILE_MAX + 1;
 	assert_int_equal(reader_request_check(&q, len), -EBADMSG);
 	q = (struct reader_request){ .kind = READER_TITLE, .pid = 5, .limit = 1 };
@@ -188,6 +211,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_answer_arrives_as_it_was),
+		cmocka_unit_test(facts_about_a_file_arrive),
 		cmocka_unit_test(an_error_has_no_texts),
 		cmocka_unit_test(what_is_too_long_is_left_out),
 		cmocka_unit_test(no_other_length_is_taken),
