@@ -53,7 +53,7 @@ static const char help[] =
     "                   " CONTROL_PATH ", or " CONTROL_RUN_PATH ")\n"
     "  --own-probes     load probes even if the agent of this host would pass events on; so do\n"
     "                   --rules and --trace-env, since the agent has its own of both\n"
-    "  --headers        read the files in which Nextflow names its tasks and samples\n"
+    "  --no-headers     read no file in which Nextflow names its tasks and samples\n"
     "  --interval TIME  time between usage and host records: 500ms, 10s, 1m (default: 10s)\n"
     "  --trace-env NAME put this environment variable of each program into its records, such\n"
     "                   as TRACEPARENT; up to 8 times. No other variable is ever read\n"
@@ -277,7 +277,7 @@ static int
 parse(int argc, char **argv, struct run_options *o)
 {
 	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_REPORT, OPT_RULES,
-		OPT_CONTROL, OPT_OWN_PROBES, OPT_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_WAIT, OPT_AS_ROOT,
+		OPT_CONTROL, OPT_OWN_PROBES, OPT_NO_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_WAIT, OPT_AS_ROOT,
 		OPT_QUIET };
 	static const struct option options[] = {
 		{ "pipeline", required_argument, NULL, OPT_PIPELINE },
@@ -290,7 +290,7 @@ parse(int argc, char **argv, struct run_options *o)
 		{ "rules", required_argument, NULL, OPT_RULES },
 		{ "control", required_argument, NULL, OPT_CONTROL },
 		{ "own-probes", no_argument, NULL, OPT_OWN_PROBES },
-		{ "headers", no_argument, NULL, OPT_HEADERS },
+		{ "no-headers", no_argument, NULL, OPT_NO_HEADERS },
 		{ "interval", required_argument, NULL, OPT_INTERVAL },
 		{ "trace-env", required_argument, NULL, OPT_TRACE_ENV },
 		{ "wait", no_argument, NULL, OPT_WAIT },
@@ -303,6 +303,7 @@ parse(int argc, char **argv, struct run_options *o)
 
 	o->agent.agent.start_after_ms = START_AFTER_MS;
 	o->agent.agent.finding_limits = finding_limits;
+	o->agent.agent.reads_headers = true;
 	o->agent.lake = "sluice-lake";
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (c) {
@@ -340,8 +341,8 @@ parse(int argc, char **argv, struct run_options *o)
 		case OPT_OWN_PROBES:
 			o->has_own_probes = true;
 			break;
-		case OPT_HEADERS:
-			o->agent.agent.reads_headers = true;
+		case OPT_NO_HEADERS:
+			o->agent.agent.reads_headers = false;
 			break;
 		case OPT_INTERVAL:
 			o->agent.agent.interval_ms = parse_interval_ms(optarg);
@@ -581,7 +582,10 @@ print_unseen(const struct run *r)
 		    "the probes report no events here; `sluice doctor` prints what they need");
 }
 
-/* Starts the nursery of readers, which run as the user whose files they read. 0 or a negative errno, printed. */
+/*
+ * Starts the nursery of readers, which run as the user whose files they read, and can read no others. 0 or a negative
+ * errno, printed.
+ */
 static int
 start_nursery(const struct run_options *o, struct nursery **ret)
 {
@@ -591,7 +595,7 @@ start_nursery(const struct run_options *o, struct nursery **ret)
 
 	if (r == 0)
 		r = nursery_become(*ret, pw != NULL ? pw->pw_name : NULL, a->has_file_owner ? a->file_uid : 0,
-		    a->has_file_owner ? a->file_gid : 0, a->reads_headers && !a->has_file_owner);
+		    a->has_file_owner ? a->file_gid : 0, false);
 	if (r == 0)
 		r = nursery_confine(*ret);
 	if (r < 0)

@@ -18,7 +18,7 @@ from injected import (AF_INET, AT_FDCWD, BPF, GETPID, KILL, LANDLOCK_CREATE_RULE
 from test_reader import children, proc_status
 
 USER = 54325  # of no account
-CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER, CAP_KILL, CAP_BPF = 1 << 1, 1 << 2, 1 << 3, 1 << 5, 1 << 39
+CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_BPF = 1 << 1, 1 << 3, 1 << 5, 1 << 39
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 AF_UNIX, WRITE = 1, 1
 TITLED = ["/usr/bin/python3", "-c", "print(flush=True); input()", "multiprocessing.spawn"]  # its title is read each second
@@ -188,11 +188,15 @@ class Processes(RunTest):
                 self.assertEqual([str(uid), *(f"{x:016x}" for x in of_report), "1", "777"], said)
                 os.remove(page)
 
-    def test_other_processes_with_headers(self):
-        run = self.start("sh", "-c", "echo; read x", options=["--headers"])
-        reads = (0, 0, CAP_DAC_READ_SEARCH, CAP_DAC_READ_SEARCH, 0, 0, "1", "2")
-        self.assert_others(run, {"run-witness": (0, 0, 0, 0, 0, 0, "1", "2"), "sluice-nursery": reads, "sluice-reader": reads})
-        self.end(run)
+    def test_one_more_reads_files_of_engines_unless_it_has_no_headers(self):
+        nothing = (0, 0, 0, 0, 0, 0, "1", "2")
+        want = {"run-witness": nothing, "sluice-nursery": nothing}
+        for options, others in (([], {**want, "sluice-reader": nothing}), (["--no-headers"], want)):
+            with self.subTest(options=options):
+                self.lake = os.path.join(self.room, f"lake-{len(options)}")
+                run = self.start("sh", "-c", "echo; read x", options=options)
+                self.assert_others(run, others)
+                self.end(run)
 
 
 class Refused(RunTest):

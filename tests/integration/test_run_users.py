@@ -103,8 +103,12 @@ class Run(UsersTest):
         status = {name: [proc_status(pid)[name] for pid in (run.pid, command)] for name in ("CapEff", "NoNewPrivs", "Seccomp")}
         self.assertEqual({"CapEff": ["0" * 16] * 2, "NoNewPrivs": ["1", "0"], "Seccomp": ["2", "0"]}, status)
         # So are its other processes, who are the user's, too: of the group's signals, of the report, and those that read.
-        others = {comm: proc_status(pid) for pid, comm in children(run.pid).items() if comm != "sh"}
-        self.assertEqual({"run-witness": "2", "run-report": "0", "sluice-nursery": "2"}, {comm: s["Seccomp"] for comm, s in others.items()})
+        want = {"run-witness": "2", "run-report": "0", "sluice-nursery": "2", "sluice-reader": "2"}
+        until, others = time.monotonic() + 30 * harness.PATIENCE, {}
+        while {comm: s["Seccomp"] for comm, s in others.items()} != want and time.monotonic() < until:
+            time.sleep(0.05)
+            others = {comm: proc_status(pid) for pid, comm in children(run.pid).items() if comm != "sh"}
+        self.assertEqual(want, {comm: s["Seccomp"] for comm, s in others.items()})
         for comm, s in others.items():
             self.assertEqual((["0" * 16] * 4, "1", [str(ALICE)] * 4), ([s[x] for x in ("CapInh", "CapPrm", "CapEff", "CapAmb")], s["NoNewPrivs"], s["Uid"].split()), comm)
         err = run.communicate("\n", timeout=60 * harness.PATIENCE)[1]

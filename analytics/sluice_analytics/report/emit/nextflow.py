@@ -28,7 +28,11 @@ def _process(advice: Advice) -> list[str]:
     if advice.lack:
         return [comment.left_out("//", advice, advice.lack)]
     if not advice.is_named_by_engine or not _PROCESS.fullmatch(advice.task):
-        return [comment.left_out("//", advice, "this is not the name of a process; record with sluice run --headers")]
+        return [
+            comment.left_out(
+                "//", advice, "this is not the name of a process; record with sluice run, or with engines.headers"
+            )
+        ]
     lines = [*comment.task("//", advice), f"withName: '{advice.task}' {{"]
     cpus, memory, seconds = comment.cpus_of_host(advice), advice.of("memory_bytes"), advice.of("time_ns")
     if cpus is not None:
