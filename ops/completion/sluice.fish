@@ -147,7 +147,7 @@ complete -c sluice -n '__sluice_at run' -l report -r -F -d 'at the end, write th
 complete -c sluice -n '__sluice_at run' -l rules -x -a '(__fish_complete_directories)' -d 'rules in addition to the built-in ones'
 complete -c sluice -n '__sluice_at run' -l control -r -F -d 'socket of the agent of this host'
 complete -c sluice -n '__sluice_at run' -l own-probes -d 'load probes even if the agent of this host would pass events on'
-complete -c sluice -n '__sluice_at run' -l no-headers -d 'read no file in which Nextflow names its tasks and samples'
+complete -c sluice -n '__sluice_at run' -l no-headers -d 'read no file in which Nextflow or Snakemake names its tasks and samples'
 complete -c sluice -n '__sluice_at run' -l interval -x -d 'time between usage and host records'
 complete -c sluice -n '__sluice_at run' -l trace-env -x -d 'put this environment variable of each program into its records, such as TRACEPARENT'
 complete -c sluice -n '__sluice_at run' -l wait -d 'wait for programs that outlive COMMAND'

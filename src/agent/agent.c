@@ -267,6 +267,7 @@ struct correlator_ops
 agent_correlator_ops(const struct agent_options *options)
 {
 	struct correlator_ops ops = { .header = options->reads_headers ? agent_read_header : NULL,
+		.job = options->reads_headers ? agent_find_job : NULL,
 		.space = agent_space };
 
 	agent_record_ops(&ops);
@@ -356,6 +357,7 @@ agent_close(struct agent *a)
 	decoder_free(a->decoder);
 	host_close(a->host);
 	reader_close(a->reader);	/* after the correlator, which may be asking it */
+	agent_forget_jobs(a);
 	free(a->titles);
 	cgroup_mounts_close(a->mounts);
 	disks_free(a->disks);

@@ -8,6 +8,7 @@
  *	subscriber.c  the other end of that
  *	headers.c     files that name an engine's tasks
  *	space.c       the room where tasks work
+ *	jobs.c        files in which an engine keeps its local jobs
  *	proctitle.c   titles that programs write over their arguments
  *	report.c      Host and Agent records, losses
  *	run.c         the agent of one command
@@ -34,6 +35,7 @@
 
 #define UUID_TEXT_SIZE 37
 
+struct agent_folder;
 struct agent_settling;
 struct asked_title;
 struct event;
@@ -96,6 +98,7 @@ struct agent {
 	struct host *host;
 	struct reader *reader;		/* of what may hang */
 	struct asked_title *titles;	/* of proctitle.c; NULL until the first pass */
+	struct agent_folder *folders;	/* of jobs.c; NULL: none was read */
 	size_t next_title;
 	size_t n_titles;		/* that were asked for and are not read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */
@@ -212,6 +215,9 @@ void agent_record_ops(struct correlator_ops *ops);
 
 /* space.c: the space callback of struct correlator_ops. */
 bool agent_space(const char *folder, uint32_t mnt_ns, struct disk_space *ret, void *arg);
+/* jobs.c: the job callback of struct correlator_ops. */
+bool agent_find_job(const struct job_sought *s, struct job_found *ret, void *arg);
+void agent_forget_jobs(struct agent *a);
 /* headers.c: the header callback of struct correlator_ops. */
 bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
 

@@ -53,7 +53,7 @@ static const char help[] =
     "                   " CONTROL_PATH ", or " CONTROL_RUN_PATH ")\n"
     "  --own-probes     load probes even if the agent of this host would pass events on; so do\n"
     "                   --rules and --trace-env, since the agent has its own of both\n"
-    "  --no-headers     read no file in which Nextflow names its tasks and samples\n"
+    "  --no-headers     read no file in which Nextflow or Snakemake names its tasks and samples\n"
     "  --interval TIME  time between usage and host records: 500ms, 10s, 1m (default: 10s)\n"
     "  --trace-env NAME put this environment variable of each program into its records, such\n"
     "                   as TRACEPARENT; up to 8 times. No other variable is ever read\n"

@@ -12,6 +12,7 @@
 
 #include "base/steps.h"
 #include "correlate/account.h"
+#include "correlate/attribute_job.h"
 #include "correlate/attribute_run.h"
 #include "correlate/attribute_task.h"
 #include "correlate/judged.h"
@@ -66,6 +67,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 	run_assign(c, p, run);
 	if (run != NULL)
 		task_assign(c, p, attribute_task(c, p, parent, around, s, &v));
+	attribute_job(c, p, parent, s);
 	return is_none;
 }
 

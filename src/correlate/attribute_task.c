@@ -16,6 +16,7 @@
 #include "correlate/tasks.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
+#include "identify/jobs.h"
 
 static const char by_descent[] = "child of the driver";
 
@@ -324,6 +325,16 @@ attribute_task_title(struct correlator *c, struct process *p, const struct candi
 	if (t == NULL || strcmp(t->task_id, v->task_id) != 0)
 		t = task_of_verdict(c, p, NULL, v);
 	return with_work_dir(c, t, p, s);
+}
+
+void
+attribute_task_of_job(struct correlator *c, struct task *t, const struct job_found *f)
+{
+	copy_name(t->name, f->task);
+	copy_name(t->sample, f->sample[0] != '\0' ? f->sample : t->run->sample);
+	t->source = kept_name(c, f->source);
+	t->confidence = f->confidence;
+	wal_task(c, t);
 }
 
 void

@@ -10,6 +10,7 @@
 struct candidate;
 struct correlator;
 struct engine_verdict;
+struct job_found;
 struct location;
 struct process;
 struct run;
@@ -27,6 +28,9 @@ struct task *attribute_task_title(struct correlator *c, struct process *p, const
     struct engine_verdict *v);
 /* r was given the name of its one task by hand. */
 struct task *attribute_task_by_hand(struct correlator *c, struct run *r, const struct process *p);
+
+/* Names t, which its engine runs without naming it, after the job that it was found to be. */
+void attribute_task_of_job(struct correlator *c, struct task *t, const struct job_found *f);
 
 /*
  * Learns limits from where a program of t runs: a container in a task has limits of its own, and the shell that

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * correlator: construction, settings and queries. What events change is in life.c.
  */
+#include "correlate/attribute_job.h"
 #include "correlate/correlator.h"
 
 #include <errno.h>
@@ -158,6 +159,7 @@ correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 		runs_sum_live(c);
 		episodes_tick(c, now_ns);
 	}
+	attribute_jobs_tick(c, now_ns);
 	findings_tick(c, now_ns, false);
 	tasks_tick(c, now_ns, live);
 	runs_tick(c, now_ns, live);
@@ -186,6 +188,7 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 		run_root_ended(c, c->whole, &(int32_t){ status });
 		finding_run_ended(c, c->whole, NULL, status);	/* where its root was never seen */
 	}
+	attribute_jobs_end(c);
 	findings_tick(c, now_ns, true);
 	runs_sum_live(c);
 	tasks_end(c, now_ns);

@@ -21,6 +21,8 @@
 #include "model/event.h"
 
 struct correlator;
+struct job_found;
+struct job_sought;
 struct redaction;
 
 struct correlator_ops {
@@ -38,6 +40,11 @@ struct correlator_ops {
 	 * the sizes of engine_read_header(). NULL: such files are not read.
 	 */
 	bool (*header)(const char *engine, const char *path, char *task, char *sample, void *arg);
+	/*
+	 * Finds the job of a task whose engine keeps records of its local jobs, see identify/jobs.h. NULL: they are not
+	 * read.
+	 */
+	bool (*job)(const struct job_sought *s, struct job_found *ret, void *arg);
 	/*
 	 * Is called once for each new container in which a program runs, but not during a replay. runtime: NULL
 	 * unknown. May call correlator_name_container() and no other function of the correlator. NULL: no resolver.

@@ -195,6 +195,12 @@ memory_ended(struct process *p, const struct usage *usage)
 }
 
 void
+memory_merge(struct held_together *to, const struct held_together *from)
+{
+	raise_peak(to, from->peak, from->peak_source);
+}
+
+void
 memory_replayed(struct correlator *c)
 {
 	for (struct process *p = c->processes; p != NULL; p = p->next) {

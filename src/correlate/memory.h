@@ -61,6 +61,8 @@ void memory_ended(struct process *p, const struct usage *usage);
 /* p's program is now one of these programs; after memory_leave() it is none of them. */
 void memory_enter(struct held_together *t, const struct process *p);
 void memory_leave(struct held_together *t, const struct process *p);
+/* Counts what programs held that have ended: the larger peak of both, for what both held at once is not known. */
+void memory_merge(struct held_together *to, const struct held_together *from);
 /* Adds up what was remembered, after a replay. */
 void memory_replayed(struct correlator *c);
 

@@ -15,23 +15,66 @@
 #include "correlate/tasks.h"
 #include "correlate/work.h"
 
+/* What a row is of. number: of the task that has it to itself, 0: none. */
+struct row_names {
+	const char *task, *sample, *tool;	/* NULL: none */
+	uint64_t number;
+};
+
+/* Returns the key, to be freed; NULL: no memory. */
+static char *
+key_of(const struct row_names *n, size_t *ret_len)
+{
+	const char *const names[] = { n->task, n->sample, n->tool };
+	size_t len = sizeof(n->number);
+	char *key, *at;
+
+	for (int i = 0; i < 3; i++)
+		len += (names[i] != NULL ? strlen(names[i]) : 0) + 1;
+	at = key = calloc(1, len);
+	if (key == NULL)
+		return NULL;
+	for (int i = 0; i < 3; i++) {
+		if (names[i] != NULL)
+			at = stpcpy(at, names[i]);
+		at++;
+	}
+	memcpy(at, &n->number, sizeof(n->number));
+	*ret_len = len;
+	return key;
+}
+
+/* Gives r, which is in no table, these names. */
+static void
+row_add(struct correlator *c, struct row *r, char *key, size_t len, const struct row_names *n)
+{
+	char *sample = key + strlen(key) + 1, *tool = sample + strlen(sample) + 1;
+
+	free(r->key);
+	r->key = key;
+	r->key_len = len;
+	r->shown.task = n->task != NULL ? key : NULL;
+	r->shown.sample = n->sample != NULL ? sample : NULL;
+	r->shown.tool = n->tool != NULL ? tool : NULL;
+	HASH_ADD_KEYPTR(hh, c->rows, r->key, r->key_len, r);
+}
+
 struct row *
 row_of(struct correlator *c, const struct process *p)
 {
-	const struct task *t = p->is_overhead ? NULL : p->task;
-	const char *task = t != NULL ? name_or_null(t->name) : NULL;
-	const char *sample = t != NULL ? name_or_null(t->sample) : NULL;
-	const char *tool = p->text != NULL && p->text->is_tool ? p->text->tool : NULL;
-	size_t task_len = task != NULL ? strlen(task) : 0, sample_len = sample != NULL ? strlen(sample) : 0;
-	size_t tool_len = tool != NULL ? strlen(tool) : 0, len = task_len + sample_len + tool_len + 3;
-	char *key = c->whole != NULL ? calloc(1, len) : NULL;
+	struct task *t = p->is_overhead ? NULL : p->task;
+	struct row_names n = {
+		.task = t != NULL ? name_or_null(t->name) : NULL,
+		.sample = t != NULL ? name_or_null(t->sample) : NULL,
+		.tool = p->text != NULL && p->text->is_tool ? p->text->tool : NULL,
+		.number = t != NULL && t->job != NULL ? t->number : 0,
+	};
+	size_t len;
+	char *key = c->whole != NULL ? key_of(&n, &len) : NULL;
 	struct row *r;
 
 	if (key == NULL)
 		return NULL;
-	memcpy(key, task != NULL ? task : "", task_len);
-	memcpy(key + task_len + 1, sample != NULL ? sample : "", sample_len);
-	memcpy(key + task_len + 1 + sample_len + 1, tool != NULL ? tool : "", tool_len);
 	HASH_FIND(hh, c->rows, key, len, r);
 	if (r != NULL) {
 		free(key);
@@ -42,13 +85,58 @@ row_of(struct correlator *c, const struct process *p)
 		free(key);
 		return NULL;
 	}
-	r->key = key;
-	r->key_len = len;
-	r->shown.task = task != NULL ? key : NULL;
-	r->shown.sample = sample != NULL ? key + task_len + 1 : NULL;
-	r->shown.tool = tool != NULL ? key + task_len + 1 + sample_len + 1 : NULL;
-	HASH_ADD_KEYPTR(hh, c->rows, r->key, r->key_len, r);
+	row_add(c, r, key, len, &n);
+	if (n.number != 0) {
+		r->next_of_task = t->rows;
+		t->rows = r;
+	}
 	return r;
+}
+
+/* Adds r, a row of t alone, to the one of t's name. While programs of it live it remains one of its own. */
+static void
+row_settle(struct correlator *c, const struct task *t, struct row *r)
+{
+	struct row_names n = { name_or_null(t->name), name_or_null(t->sample), r->shown.tool,
+		r->work.live > 0 ? t->number : 0 };
+	struct row *of_name;
+	size_t len;
+	char *key = key_of(&n, &len);
+
+	r->next_of_task = NULL;
+	if (key == NULL)
+		return;
+	HASH_FIND(hh, c->rows, key, len, of_name);
+	if (of_name == NULL) {
+		HASH_DEL(c->rows, r);
+		row_add(c, r, key, len, &n);
+		return;
+	}
+	free(key);
+	if (of_name == r || r->work.live > 0)
+		return;
+	work_merge(&of_name->work, &r->work);
+	HASH_DEL(c->rows, r);
+	free(r->key);
+	free(r);
+}
+
+void
+rows_settle(struct correlator *c, struct task *t)
+{
+	struct row *r = t->rows, *next;
+
+	t->rows = NULL;
+	for (; r != NULL; r = next) {
+		next = r->next_of_task;
+		row_settle(c, t, r);
+	}
+}
+
+static int
+by_start(const struct row *a, const struct row *b)
+{
+	return a->work.start_ns < b->work.start_ns ? -1 : a->work.start_ns > b->work.start_ns;
 }
 
 size_t
@@ -59,6 +147,7 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 	struct row *r, *next;
 	size_t n = 0;
 
+	HASH_SRT(hh, c->rows, by_start);
 	free(c->summary);
 	c->summary = calloc(HASH_COUNT(c->rows) + 1, sizeof(*c->summary));
 	*ret_rows = c->summary;

@@ -86,6 +86,14 @@ task_unset_id_key(struct correlator *c, struct task *t)
 	wal_task(c, t);
 }
 
+void
+job_search_free(struct job_search *j)
+{
+	if (j != NULL)
+		free(j->folder);
+	free(j);
+}
+
 static void
 task_free(struct correlator *c, struct task *t)
 {
@@ -97,6 +105,7 @@ task_free(struct correlator *c, struct task *t)
 	run_release(c, t->run);
 	free(t->id_key);
 	free(t->vigil);
+	job_search_free(t->job);
 	state_free_string(c, t->work_dir);
 	state_free_string(c, t->scheduler);
 	state_free_string(c, t->job_id);
@@ -194,6 +203,12 @@ task_root_ended(struct correlator *c, struct task *t, int32_t status)
 	wal_task(c, t);
 }
 
+bool
+task_is_over(const struct task *t, uint64_t now_ns)
+{
+	return t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS;
+}
+
 void
 tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
@@ -202,7 +217,7 @@ tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 	HASH_ITER(hh, c->tasks, t, next) {
 		if (!t->has_started || t->has_ended)
 			continue;
-		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
+		if (task_is_over(t, now_ns)) {
 			task_end(c, t, now_ns);
 			wal_flush(c);	/* before task_reap() may free it */
 			task_reap(c, t);

@@ -15,7 +15,17 @@
 #define TASKS_MAX 100000
 
 struct process;
+struct row;
 struct run;
+
+/* How the job is sought that a task is, see attribute_job.h. */
+struct job_search {
+	char *folder;			/* owned: in which its shell was started */
+	uint32_t uid;
+	struct process_id driver;
+	uint64_t command;
+	bool is_found;			/* while the task runs; its end may show another one */
+};
 
 struct task {
 	UT_hash_handle hh;
@@ -42,6 +52,8 @@ struct task {
 	struct usage live;		/* of its live programs; see runs_sum_live() */
 	struct mark mark;
 	unsigned refs;			/* held by processes */
+	struct job_search *job;		/* owned; NULL: its job is not sought */
+	struct row *rows;		/* while its job is sought: its own, see rows.h */
 	bool is_named;			/* by a rule: a program inside does not rename it */
 	bool has_started;		/* START was emitted */
 	bool has_ended;			/* END was emitted */
@@ -75,6 +87,9 @@ task_is_driven(const struct task *t)
 void task_joined(struct correlator *c, struct task *t, uint64_t at_ns);
 /* Records the end of the task's first program. status: its wait(2) status. */
 void task_root_ended(struct correlator *c, struct task *t, int32_t status);
+/* Returns whether a task that has started has had no program for long enough to end. */
+bool task_is_over(const struct task *t, uint64_t now_ns);
+void job_search_free(struct job_search *j);	/* NULL is fine */
 /* Emits the END of all tasks, at now_ns also of those whose programs still run. */
 void tasks_end(struct correlator *c, uint64_t now_ns);
 /* Emits the END of tasks that are over, and a LIVE record of the others if live. */

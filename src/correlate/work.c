@@ -74,6 +74,34 @@ work_bill(struct work *w, const struct usage *usage, uint64_t now_ns)
 }
 
 void
+work_merge(struct work *to, const struct work *from)
+{
+	uint64_t outside_ns = 0;
+
+	if (from->programs == 0)
+		return;
+	if (to->programs == 0) {
+		*to = *from;
+		return;
+	}
+	if (from->start_ns < to->start_ns)
+		outside_ns += (from->end_ns < to->start_ns ? from->end_ns : to->start_ns) - from->start_ns;
+	if (from->end_ns > to->end_ns)
+		outside_ns += from->end_ns - (from->start_ns > to->end_ns ? from->start_ns : to->end_ns);
+	to->busy_ns += outside_ns < from->busy_ns ? outside_ns : from->busy_ns;
+	usage_add(&to->done, &from->done);
+	to->programs += from->programs;
+	to->failed += from->failed;
+	if (from->start_ns < to->start_ns)
+		to->start_ns = from->start_ns;
+	if (from->last_ns > to->last_ns)
+		to->last_ns = from->last_ns;
+	if (from->end_ns > to->end_ns)
+		to->end_ns = from->end_ns;
+	memory_merge(&to->held, &from->held);
+}
+
+void
 work_record_fill(const struct correlator *c, const struct run *run, const struct work *w, uint64_t now_ns,
     const struct usage *usage, struct work_record *r)
 {

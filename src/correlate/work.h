@@ -35,6 +35,8 @@ void work_cut(struct work *w, uint64_t now_ns);		/* ends it at now_ns even if pr
 void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns);
 /* Divides its own time up to now. usage: of all its programs so far. */
 void work_bill(struct work *w, const struct usage *usage, uint64_t now_ns);
+/* Adds what from, of a row, has, which has no live programs. Gaps of to in which they ran do not count as busy. */
+void work_merge(struct work *to, const struct work *from);
 /* Fills in r, whose phase is set, from the sums of a run or task. run may be NULL; its strings are not copied. */
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);

@@ -222,13 +222,27 @@ script_text(const struct candidate *s)
 	return NULL;
 }
 
+bool
+engine_keeps_jobs(const struct ruleset *rules, const char *engine)
+{
+	for (const struct engine *e = rules->engines->first; e != NULL; e = e->next) {
+		if (e->keeps_jobs && strcmp(e->name, engine) == 0)
+			return true;
+	}
+	return false;
+}
+
+const char *
+engine_command(const struct ruleset *rules, const struct candidate *s)
+{
+	return !s->is_tool && (is_shell(rules, s->tool) || is_shell(rules, s->exe)) ? script_text(s) : NULL;
+}
+
 void
 engine_default_task(const struct ruleset *rules, const struct candidate *s, char task[ENGINE_NAME_SIZE])
 {
-	const char *text = NULL;
+	const char *text = engine_command(rules, s);
 
-	if (!s->is_tool && (is_shell(rules, s->tool) || is_shell(rules, s->exe)))
-		text = script_text(s);
 	if (text != NULL && script_name(rules, text, task, ENGINE_NAME_SIZE))
 		return;
 	task[0] = '\0';

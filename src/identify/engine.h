@@ -83,6 +83,11 @@ bool engine_writes_titles(const struct ruleset *rules, const struct candidate *s
 bool engine_read_header(const struct ruleset *rules, const char *engine, const char *text, size_t len,
     char task[ENGINE_NAME_SIZE], char sample[ENGINE_NAME_SIZE]);
 
+/* Returns whether an engine of this name keeps records of its local jobs, which identify/jobs.h reads. */
+bool engine_keeps_jobs(const struct ruleset *rules, const char *engine);
+/* Returns the script that a shell was given with -c; NULL: it is no shell, or has none. */
+const char *engine_command(const struct ruleset *rules, const struct candidate *s);
+
 /*
  * Writes a name for a step that has none: the first pipeline of a shell's -c script, such as
  * "bwa mem | samtools sort", or else the tool; "" only where there is no tool either.

@@ -103,6 +103,7 @@ struct engine {
 	const struct engine_rule *drivers, *tasks, *overhead;
 	const struct engine_header *headers;
 	const struct condition *titles;		/* programs that write over their arguments; NULL: none */
+	bool keeps_jobs;			/* in files that identify/jobs.h reads */
 	const struct engine *next;
 };
 

@@ -258,6 +258,20 @@ read_strength(struct rules_reader *r, const struct rules_value *v, void *into)
 }
 
 static bool
+read_jobs(struct rules_reader *r, const struct rules_value *v, void *into)
+{
+	const char *format = rules_text(r, v->n);
+	bool *keeps_jobs = into;
+	char show[SHOWN_SIZE];
+
+	*keeps_jobs = format != NULL && strcmp(format, "snakemake") == 0;
+	if (format != NULL && !*keeps_jobs)
+		return rules_error(r, v->n, "'%s' is not a format of job records: give snakemake, the only one",
+		    shown(format, show));
+	return format != NULL;
+}
+
+static bool
 read_header(struct rules_reader *r, const struct rules_value *v, void *into)
 {
 	struct engine_header *h = into;
@@ -281,6 +295,7 @@ static const struct rules_key engine_keys[] = {
 	RULES("overhead", overhead, OVERHEAD),
 	{ "header", RULES_ITEMS, E(headers), 0, read_header, RULES_LIST_OF(engine_header) },
 	{ "titles", RULES_CONDITION, E(titles) },
+	{ "jobs", RULES_OWN, E(keeps_jobs), 0, read_jobs },
 	{ 0 },
 };
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Of the files of others the agent and its readers open none, and with engines.headers the one that names a task (sluice.yaml(5))."""
+"""Of the files of others the agent and its readers open none, and with engines.headers those that name tasks (sluice.yaml(5))."""
+import base64
+import json
 import os
 import shutil
 import subprocess
@@ -20,6 +22,16 @@ COMMAND_RUN = """#!/bin/bash
 bash .command.sh
 """
 COMMAND_SH = "#!/bin/bash -ue\n/bin/true aligned > aligned.txt\n"
+LOCAL = "set -euo pipefail;  cat data.txt > sorted.txt"
+SNAKEMAKE = f"import subprocess\nsubprocess.run(['/bin/bash', '-c', {LOCAL!r}], check=True)\n"
+LOG = """rule sort:
+    output: sorted.txt
+    jobid: 3
+    wildcards: sample=sample8
+Finished jobid: 3 (Rule: sort)
+"""
+RECORD = json.dumps({"rule": "sort", "shellcmd": "cat data.txt > sorted.txt"})
+KEY = base64.urlsafe_b64encode(b"sorted.txt").decode()
 MAKEFILE = "all:\n\t@/bin/true made > made.txt\n"
 
 
@@ -47,14 +59,27 @@ class AgentOpens(AgentTest):
                        executable="/bin/true", cwd=folder, check=True)
         return run
 
+    def play_snakemake(self):
+        """A local job, and what there is beside the files that name it: the log of its run and its output's record."""
+        for name in ("data.txt", "Snakefile", f".snakemake/incomplete/{KEY}", ".snakemake/log/notes.txt",
+                     ".snakemake/metadata/b3RoZXI=", ".snakemake/scripts/tmp1.py"):
+            self.write(f"flow/{name}", RECORD)
+        named_by = {self.write("flow/.snakemake/log/2026-01-02T030405.678901.snakemake.log", LOG),
+                    self.write(f"flow/.snakemake/metadata/{KEY}", RECORD)}
+        driver = self.write("flow/snakemake", SNAKEMAKE)
+        subprocess.run(["/usr/bin/python3", driver], cwd=os.path.dirname(driver), check=True)
+        return named_by
+
     def opened(self, headers):
-        """(what the agent opened that is not its own, the file that names the task, the Task records)."""
+        """(what the agent opened that is not its own, the files that name tasks, the Task records)."""
         a = self.agent(engines={"headers": headers})
         rules = self.write("agent/rules.d/own.yaml", "tools: []\n")
         a.start()
         readers = a.wait(a.readers, 30, "a reader of files") if headers else []
         with Opens([a.pid, *readers]) as opens:
-            run = self.play()
+            named_by = {self.play(), *self.play_snakemake()}
+            if headers:
+                a.wait(lambda: named_by <= opens.paths, 30, "the files that name tasks to be opened")
             # It reads its rules. The files of the lake may all be open: those of tasks too, if another test runs some.
             a.ctl("rules", "add", "more", "tools: []", check=True)
             a.settle()  # the kernel reports an end some 20 ms later, and a stop waits for none
@@ -64,18 +89,19 @@ class AgentOpens(AgentTest):
         topics = read_lake(a.lake)
         aligned = [r for r in topics["sluice.program"] if r["phase"] == "END" and (r["argv"] or [""])[-1] == "aligned"]
         self.assertEqual([HASH], [r["task_id"] for r in aligned], "the layout is not one of Nextflow's")
-        return opens.paths - own, run, [t for t in topics["sluice.task"] if t["task_id"] == HASH]
+        return opens.paths - own, named_by, [t for t in topics["sluice.task"] if t["task_id"] == HASH]
 
     def test_without_headers_none(self):
         others, _, tasks = self.opened(False)
         self.assertEqual(set(), others)
         self.assertEqual({None}, {t["sample"] for t in tasks})
 
-    def test_with_headers_the_one_that_names_a_task(self):
-        others, run, tasks = self.opened(True)
-        # The agent serves the whole host: it reads that of a task of another test, too.
-        others = {path for path in others if path.startswith(self.room + "/") or os.path.basename(path) != os.path.basename(run)}
-        self.assertEqual({run}, others)
+    def test_with_headers_those_that_name_tasks(self):
+        others, named_by, tasks = self.opened(True)
+        # The agent serves the whole host: it reads those of tasks of another test, too.
+        others = {path for path in others if path.startswith(self.room + "/") or
+                  not (os.path.basename(path) == ".command.run" or "/.snakemake/" in path)}
+        self.assertEqual(named_by, others)
         self.assertEqual({("ALIGN", "sample7")}, {(t["task"], t["sample"]) for t in tasks})
 
     def test_a_file_that_hangs_does_not_stop_the_agent(self):

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snakemake's jobs are in the lake as its log has them, as far as the operating system sees them.
 
-A rule with `shell:` shows its command and no more: its task is named after that. One with `run:`, and any that is
+A rule with `shell:` shows its command and no more: its task is named after that, or, where what Snakemake keeps of its
+jobs is read, after the rule. One with `run:`, and any that is
 executed elsewhere, is a Snakemake of its own with rule, wildcards and attempt in its arguments. Of a `script:` the
 file's name is seen.
 """
 import collections
 import os
+import time
 
 import harness
 from seen import SeenTest
 from systems import machine
-from systems.driver import ended_well
+from systems.driver import STEP, Driver, ended_well, owner
 from systems.slurm import Slurm
 from systems.snakemake import DEBIAN, Log, Snakemake, newest
 
+NOBODY = 65534
 STEP_PROGRAMS = 2  # step.sh and its awk
 
 
@@ -127,6 +130,90 @@ class Newest(LocalTest, SnakemakeTest):
     @classmethod
     def program(cls):
         return newest()
+
+
+class RecordedTest:
+    """Once for each version: with what Snakemake keeps of its jobs, a local job is named after its rule."""
+
+    agent_keys = {"engines": {"headers": True}}
+
+    @classmethod
+    def play(cls):
+        s = cls.snakemake = Snakemake(cls.folder("sm"), cls.program())
+        ended_well(s.start("first"))
+        cls.log = s.log()
+        ended_well(s.start("second", "bad"), 1)
+        quiet = Snakemake(cls.folder("quiet"), cls.program())
+        lasts = os.path.join(quiet.folder, "lasts")
+        with open(lasts, "w") as f:
+            f.write("sleep 3\n")
+        ended_well(quiet.start("third", "--quiet", "rules", gate=lasts))
+
+    def test_each_job_has_rule_and_sample(self):
+        for (rule, sample), executions in wanted(self.log.jobs).items():
+            tasks = self.tasks_by_step("first")[rule, sample]
+            # A script's output is not in its command, nor the command in its record.
+            if rule != "scripted":
+                self.assertEqual([(rule, sample or None)] * executions, [(t["task"], t["sample"]) for t in tasks])
+
+    def test_its_programs_have_them_too(self):
+        """As soon as they end, most have what the log had when they began."""
+        steps = [s for s in self.seen.steps("first") if s.task != "scripted"]
+        named = [s for s in steps if (s.program["task"], s.program["sample"]) == (s.task, s.sample)]
+        self.assertGreater(len(named), len(steps) / 2)
+
+    def test_a_job_that_fails_has_its_rule(self):
+        self.assertEqual([("bad", 42)], [(t["task"], t["exit_code"]) for t in self.tasks_by_step("second")["bad", ""]])
+
+    def test_the_evidence_is_its_record(self):
+        for sample in "AB":
+            self.assertEqual(["snakemake's record of the job"], [t["source"] for t in self.tasks_by_step("first")["prep", sample]])
+
+    def test_without_rules_in_the_log_a_job_has_its_rule_at_its_end(self):
+        """By the records of outputs alone, which have no wildcards. Its output has to be seen while it is incomplete."""
+        for sample in "AB":
+            self.assertEqual([("prep", None)], [(t["task"], t["sample"]) for t in self.tasks_by_step("third")["prep", sample]])
+
+
+class DebianRecorded(RecordedTest, SnakemakeTest):
+    @classmethod
+    def program(cls):
+        return DEBIAN
+
+
+class NewestRecorded(RecordedTest, SnakemakeTest):
+    @classmethod
+    def program(cls):
+        return newest()
+
+
+class OfAnotherUser(SnakemakeTest):
+    """Files of another user name nothing, else a user could read in own records what that one's files have."""
+
+    agent_keys = {"engines": {"headers": True}}
+
+    @classmethod
+    def play(cls):
+        for name, uid in (("own", NOBODY), ("others", 0)):
+            folder = cls.folder(name)
+            log = os.path.join(folder, ".snakemake", "log", "2026-01-02T030405.678901.snakemake.log")
+            os.makedirs(os.path.dirname(log))
+            with open(log, "w") as f:
+                f.write("rule named:\n    output: out\n    jobid: 1\n    wildcards: sample=S\n")
+            os.chown(log, uid, uid)
+            later = time.time() + 60
+            os.utime(log, (later, later))
+            driver = os.path.join(folder, "snakemake")
+            with open(driver, "w") as f:
+                f.write("import subprocess, sys\nsubprocess.run(['/bin/bash', '-c', sys.argv[1]], check=True)\n")
+            ended_well(Driver(["/usr/bin/python3", driver, f"set -euo pipefail;  sh {STEP} step:{owner(name)}/named/S out 10"],
+                              folder, user=NOBODY))
+
+    def test_a_file_names_programs_of_its_owner_alone(self):
+        found = {name: self.tasks_by_step(name)["named", "S"] for name in ("own", "others")}
+        self.assertEqual([("named", "S")], [(t["task"], t["sample"]) for t in found["own"]])
+        self.assertEqual([None], [t["sample"] for t in found["others"]])
+        self.assertNotEqual("named", found["others"][0]["task"])
 
 
 class OnSlurm(SnakemakeTest):

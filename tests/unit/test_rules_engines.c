@@ -137,6 +137,7 @@ no_engines_are_fine(void **state)
 	free(wrong);
 	good("engines: []\n");
 	good("engines: [{engine: e}]\n");
+	good("engines: [{engine: e, jobs: snakemake}]\n");
 	good("engines: [{engine: e, tasks: [{find: [{cwd: '^/x/(?<task>.*)'}]}]}]\n");
 }
 
@@ -149,6 +150,7 @@ errors_are_reported_with_their_location(void **state)
 	bad("engines:\n- drivers: []\n", "f:2:3:", "add engine: NAME");
 	bad("engines:\n- engine: e\n  driver: []\n", "f:3:3:", "did you mean 'drivers'?");
 	bad("engines:\n- engine: e\n  strength: strong\n", "f:3:13:", "'strong' is not a strength");
+	bad("engines:\n- engine: e\n  jobs: make\n", "f:3:9:", "'make' is not a format of job records");
 	bad("engines:\n- engine: e\n  tasks: {when: {exe: x}}\n", "f:3:10:", "expected a list of rules");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, roots: x}]\n", "f:3:28:", "did you mean 'root'?");
 	bad("engines:\n- engine: e\n  drivers: [{when: {exe: x}, task_id: x}]\n", "f:3:30:", "no key 'task_id' here");

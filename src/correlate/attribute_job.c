@@ -1,0 +1,139 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * attribute_job: seeks the job of a task from the task's first program on, once a second, and at its end. What is
+ * sought for, as all that an engine keeps, is the word of the user whose program it is: the files count only where they
+ * are that user's. A task that a restart of the agent interrupts keeps the name that it has.
+ */
+#include "correlate/attribute_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/attribute_task.h"
+#include "correlate/location.h"
+#include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/program_text.h"
+#include "correlate/rows.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "identify/engine.h"
+#include "identify/jobs.h"
+
+/* A job in a shadow folder, .snakemake/shadow/tmpabc, is one of the folder that has .snakemake. */
+static char *
+folder_of(const char *cwd)
+{
+	const char *shadow = strstr(cwd, "/.snakemake/shadow/");
+
+	return shadow != NULL ? strndup(cwd, (size_t)(shadow - cwd)) : strdup(cwd);
+}
+
+static bool
+can_be_sought(const struct correlator *c, const struct task *t, const struct process *p, const struct candidate *s)
+{
+	return c->ops.job != NULL && t->job == NULL && !t->is_named && process_is(p, &t->root) && s->cwd != NULL &&
+	    s->cwd[0] == '/' && p->has_context &&
+	    /* A container's paths are not the host's. */
+	    !(p->location != NULL && p->location->placement.has_container);
+}
+
+/* A run may have drivers of several engines, so that the run's engine need not be this one's. */
+static bool
+keeps_jobs(struct correlator *c, const struct process *driver)
+{
+	struct candidate s;
+	struct engine_verdict v;
+
+	program_candidate(c, driver, &s);
+	engine_judge(c->rules, &s, NULL, &v);
+	return v.role == ENGINE_DRIVER && engine_keeps_jobs(c->rules, v.engine);
+}
+
+static void
+seek(struct correlator *c, struct task *t, const char *text, bool is_over)
+{
+	struct job_search *j = t->job;
+	struct job_sought s = { .folder = j->folder, .uid = j->uid,
+		.driver_start_ns = j->driver.start_ns, .driver_pid = j->driver.pid, .task = t->number,
+		.command = j->command, .text = text, .is_over = is_over };
+	struct job_found found;
+
+	if (!c->ops.job(&s, &found, c->arg))
+		return;
+	j->is_found = true;
+	attribute_task_of_job(c, t, &found);
+}
+
+void
+attribute_job(struct correlator *c, const struct process *p, const struct process *parent, const struct candidate *s)
+{
+	struct task *t = p->task;
+	const char *text;
+	struct job_search *j;
+
+	if (t == NULL || parent == NULL || !parent->is_driver || !can_be_sought(c, t, p, s))
+		return;
+	text = engine_command(c->rules, s);
+	j = text != NULL && keeps_jobs(c, parent) ? calloc(1, sizeof(*j)) : NULL;
+	if (j == NULL)
+		return;
+	j->folder = folder_of(s->cwd);
+	j->uid = p->context.uid;
+	j->driver = parent->id;
+	j->command = job_command(text, strlen(text));
+	if (j->folder == NULL || j->command == 0) {
+		job_search_free(j);
+		return;
+	}
+	t->job = j;
+	seek(c, t, text, false);
+}
+
+/* Seeks the job of a task that runs. */
+static void
+seek_again(struct correlator *c, struct task *t)
+{
+	const struct process *p = t->job->is_found ? NULL : process_find(c, t->root.start_ns, t->root.pid);
+	struct candidate s;
+	const char *text;
+
+	if (p == NULL || p->text == NULL || p->is_over)
+		return;
+	program_text_candidate(p->text, &s);
+	text = engine_command(c->rules, &s);
+	/* Another program than the one that the search began with is not asked about. */
+	if (text != NULL && job_command(text, strlen(text)) == t->job->command)
+		seek(c, t, text, false);
+}
+
+static void
+seek_at_end(struct correlator *c, struct task *t)
+{
+	seek(c, t, NULL, true);
+	rows_settle(c, t);
+	job_search_free(t->job);
+	t->job = NULL;
+}
+
+void
+attribute_jobs_tick(struct correlator *c, uint64_t now_ns)
+{
+	for (struct task *t = c->ops.job != NULL ? c->tasks : NULL; t != NULL; t = t->hh.next) {
+		if (t->job == NULL || !t->has_started)
+			continue;
+		if (task_is_over(t, now_ns))
+			seek_at_end(c, t);
+		else
+			seek_again(c, t);
+	}
+}
+
+void
+attribute_jobs_end(struct correlator *c)
+{
+	for (struct task *t = c->tasks; t != NULL; t = t->hh.next) {
+		if (t->job != NULL)
+			seek_at_end(c, t);
+	}
+}
