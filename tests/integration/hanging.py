@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""File systems on a server that is away: one never answers, so that each look at a name waits; one comes back."""
+"""File systems on a server that is away or late: one never answers, so that each look at a name waits; one comes back."""
 import contextlib
 import ctypes
 import errno
@@ -8,6 +8,7 @@ import select
 import signal
 import stat
 import struct
+import time
 
 from disk_log import libc
 
@@ -16,6 +17,7 @@ IN_HEADER = struct.Struct("=IIQQIIII")
 OUT_HEADER = struct.Struct("=IiQ")
 INIT_OUT = struct.Struct("=IIIIHHIIHHI28x")
 MNT_DETACH = 2
+PR_SET_PDEATHSIG = 1
 
 BIG_WRITES = 1 << 5
 WRITE_MAX = 1 << 17
@@ -70,10 +72,11 @@ class Hanging:
 
 
 class Server:
-    """Serves a folder at another path. Nothing is cached: each call of a program is a request."""
+    """Serves a folder at another path, one request after the other, each late_s seconds late. It lets no name be cached."""
 
-    def __init__(self, folder, device):
+    def __init__(self, folder, device, late_s=0):
         self.device = device
+        self.late_s = late_s
         self.paths = {1: folder}  # of nodes; a file that was removed keeps its own
         self.ids = {folder: 1}
 
@@ -161,7 +164,8 @@ class Server:
             old, new = body[8 if opcode == 12 else 16:].split(b"\0")[:2]
             return self.move(self.child(node, old), self.child(struct.unpack_from("=Q", body)[0], new))
         if opcode == 14:  # OPEN
-            return struct.pack("=QII", os.open(path, TWO_NUMBERS.unpack_from(body)[0]), 0, 0)
+            # Buffers here are not aligned as O_DIRECT wants them.
+            return struct.pack("=QII", os.open(path, TWO_NUMBERS.unpack_from(body)[0] & ~os.O_DIRECT), 0, 0)
         if opcode == 15:  # READ
             fd, offset, size = IO_IN.unpack_from(body)
             return os.pread(fd, size, offset)
@@ -197,6 +201,8 @@ class Server:
             _, opcode, unique, node, uid, gid, *_ = IN_HEADER.unpack_from(request)
             if opcode in (2, 36, 42):  # FORGET, INTERRUPT, BATCH_FORGET
                 continue
+            if self.late_s:
+                time.sleep(self.late_s)
             try:
                 error, answer = 0, self.answer(opcode, node, request[IN_HEADER.size:], (uid, gid))
             except OSError as e:
@@ -206,11 +212,12 @@ class Server:
 
 
 class Served:
-    """A folder that a process serves at a path, and while away() does not."""
+    """A folder that a process serves at a path, late_s seconds late, and while away() does not. It ends with this one."""
 
-    def __init__(self, folder, at):
+    def __init__(self, folder, at, late_s=0):
         self.folder = folder
         self.at = at
+        self.late_s = late_s
 
     def __enter__(self):
         for path in (self.folder, self.at):
@@ -220,7 +227,8 @@ class Served:
         if self.server == 0:
             try:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-                Server(self.folder, device).serve()
+                libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+                Server(self.folder, device, self.late_s).serve()
             finally:
                 os._exit(1)
         os.close(device)
