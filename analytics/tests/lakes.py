@@ -8,8 +8,9 @@
 
 start, end and at are seconds after maker.t0 (a whole UTC hour); the schemas' own fields (time, start_time,
 end_time, program_start_time: microseconds since 1970) win over them. Every other keyword is a field of the
-schema, or of its nested usage, shares (share_cpu ...) and psi_* (psi_cpu_some ...), by the names that
-columns.py has. What is not given gets a plain default; unknown keywords are an error.
+schema, or of its nested usage, shares (share_cpu ...), bill and own_bill (bill_cpu_ns, own_cpu_ns ...) and
+psi_* (psi_cpu_some ...), by the names that columns.py has. What is not given gets a plain default; unknown
+keywords are an error.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ import fastavro
 
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schemas" / "avro"
 TOPICS = ("program", "usage", "task", "run", "host", "agent", "finding")
-NESTED = {"usage": "", "shares": "share_", "psi_cpu": "psi_cpu_", "psi_memory": "psi_memory_", "psi_io": "psi_io_"}
+NESTED = {
+    "usage": "", "shares": "share_", "bill": "bill_", "own_bill": "own_", "psi_cpu": "psi_cpu_",
+    "psi_memory": "psi_memory_", "psi_io": "psi_io_",
+}  # fmt: skip
 
 MS = 1_000_000
 """Nanoseconds in a millisecond."""
@@ -330,9 +334,12 @@ class LakeMaker:
         if phase in (None, "START"):
             at_end = {
                 "usage", "shares", "bound", "exit_code", "exit_signal", "wall_ns", "parallelism", "programs",
-                "failed_programs", "live_programs", "lost_events", *self._resources,
+                "failed_programs", "live_programs", "lost_events", "demand", "demand_confidence", "waiting_for",
+                "denied", "denied_share", "bill", "own_bill", "memory_bytes", "peak_memory_bytes", "peak_memory_source",
+                *self._resources,
             }  # fmt: skip
-            begin = {n: v for n, v in fields.items() if n not in at_end and not n.startswith("share_")}
+            flat = ("share_", "bill_", "own_")
+            begin = {n: v for n, v in fields.items() if n not in at_end and not n.startswith(flat)}
             begin.setdefault("time", began)
             record = self._add(topic, begin, phase="START")
         if phase in ("LIVE", "END") or (phase is None and end_time is not None):

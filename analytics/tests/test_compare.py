@@ -14,6 +14,7 @@ from lakes import LakeMaker
 from sluice_analytics.cli import common, tune_compare
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.duck import DuckSession
+from sluice_analytics.report.compare import document
 from sluice_analytics.tune import compare
 
 
@@ -51,6 +52,42 @@ def test_task_by_task(maker: LakeMaker) -> None:
     assert (wall.first, wall.other, wall.p) == (2, 2, None)
     assert wall.verdict == "not enough executions to say"
     assert found.versions == []
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_peaks_of_all_programs_where_both_runs_have_them(maker: LakeMaker, is_old: bool) -> None:
+    for n, held in enumerate((500, 750)):
+        memory = {} if is_old and n == 0 else {"peak_memory_bytes": held * MIB, "peak_memory_source": "PASS"}
+        add_run(maker, f"run{n}", start=3600 * n, wall=200, **memory)
+        for k in range(2):
+            add_execution(maker, f"run{n}", start=3600 * n, task_id=f"{k}-{n}", **memory)
+    found = compared(maker, "run0", "run1")
+    assert found.peak == ("peak_rss_bytes" if is_old else "peak_memory_bytes")
+    (_, second) = rows(found, "ALIGN", None)
+    assert (second["peak_memory_bytes"], second["peak_rss_bytes"]) == (750 * MIB, 100 * MIB)
+    assert second["peak_ratio"] == (1 if is_old else 1.5)
+    assert {t.figure for t in found.tests} == {"wall_ns", "cpu_ns", found.peak}
+    assert [t["peak_ratio"] for t in found.tools] == [1, 1]
+    table = document(found, "lake").table("tasks")
+    assert (found.peak, "peak of program" if is_old else "peak mem") in [(c.key, c.title) for c in table.columns]
+
+
+def test_demand_and_denied_of_several_executions(maker: LakeMaker) -> None:
+    for n in range(2):
+        add_run(maker, f"run{n}", start=3600 * n, wall=200)
+    same = {"denied": "RUN_QUEUE", "demand": "WAITING_FOR", "waiting_for": "PIPE"}
+    add_execution(maker, "run0", task_id="a", denied_share=0.2, **same)
+    add_execution(maker, "run0", task_id="b", demand="COMPUTE", denied="NOTHING", denied_share=0.0)
+    add_execution(maker, "run0", task_id="c", denied_share=0.5, **same)
+    add_execution(maker, "run1", task_id="d", start=3600, bound="IO")
+    found = compared(maker, "run0", "run1")
+    first, second = rows(found, "ALIGN", None)
+    assert first["demand"] in ("WAITING_FOR, COMPUTE", "COMPUTE, WAITING_FOR")
+    assert (first["waiting_for"], first["denied_share"]) == ("PIPE", 0.5)
+    assert (second["demand"], second["denied"], second["bound"]) == ("STORAGE", None, "IO")
+    shown = document(found, "lake").table("tasks").rows
+    assert set(str(shown[0]["demand"]).split(", ")) == {"waits: pipe", "compute"}
+    assert [shown[0]["denied"], shown[1]["demand"], shown[1]["denied"]] == ["run queue 50%", "storage", None]
 
 
 def test_several_executions_of_one_sample(maker: LakeMaker) -> None:

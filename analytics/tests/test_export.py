@@ -23,13 +23,19 @@ from lakes import LakeMaker, S
 from sluice_analytics.cli import tune as cli
 
 RUN = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
+FOUND = {
+    "bound": "IDLE", "demand": "WAITING_FOR", "waiting_for": "PIPE", "denied": "RUN_QUEUE", "denied_share": 0.25,
+    "peak_memory_bytes": 1 << 20,
+}  # fmt: skip
 
 
 @pytest.fixture
 def lake(maker: LakeMaker) -> str:
     """A failed run of two tasks and four programs, one of which carried a trace context, and one still runs."""
     maker.run(run_id=RUN, pipeline="lab", start=0, end=60, exit_code=1, programs=4, failed_programs=1)
-    maker.task(run_id=RUN, pipeline="lab", task_id="t1", task="align", name="align", start=1, end=20, exit_code=0)
+    maker.task(
+        run_id=RUN, pipeline="lab", task_id="t1", task="align", name="align", start=1, end=20, exit_code=0, **FOUND
+    )
     maker.task(run_id=RUN, pipeline="lab", task_id="t2", task="call", name="call", start=21, end=40, exit_code=1)
     given = {"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "span_id": "00f067aa0ba902b7"}
     maker.program(run_id=RUN, task_id="t1", task="align", tool="bwa mem", start=1, end=20, cpu_user_ns=30 * S, **given)
@@ -125,6 +131,8 @@ def test_a_collector_takes_the_run_as_a_trace(lake: str, collector: Collector, c
     assert spans["call"]["Status code"] == "STATUS_CODE_ERROR"
     assert spans["call"]["Status message"] == "exit code 1"
     assert spans["align"]["Status code"] == "STATUS_CODE_OK"
+    for name, value in FOUND.items():
+        assert str(value) in spans["align"][f"sluice.{name}"]
     assert "4bf92f3577b34da6a3ce929d0e0e4736" in collector.log.read_text(), "the link to the given trace"
 
 
@@ -191,6 +199,8 @@ def check_events(events: list[dict[str, Any]]) -> None:
         assert e["schemaURL"].endswith("#/$defs/RunEvent")
         if e["job"]["name"] != "lab":
             assert e["run"]["facets"]["parent"]["run"]["runId"] == RUN
+    done = events[2]["run"]["facets"]["sluice_resources"]
+    assert {name: done[name] for name in FOUND} == FOUND
     failed = events[4]["run"]["facets"]
     assert failed["sluice_resources"]["wall_ns"] == 19 * S
     assert "bcftools call" in failed["errorMessage"]["message"]
@@ -231,6 +241,8 @@ def test_parquet_has_all_rows(lake: str, tmp_path: pathlib.Path) -> None:
     assert next(p for p in programs if p["tool"] == "bwa mem")["cpu_ns"] == 30 * S
     tasks = pq.read_table(os.path.join(folder, "tasks.parquet")).to_pylist()
     assert {t["task_id"] for t in tasks} >= {"t1", "t2"}
+    align = next(t for t in tasks if t["task_id"] == "t1")
+    assert {name: align[name] for name in FOUND} == FOUND
     assert all(t["start_time"].tzinfo is not None for t in tasks)
 
 

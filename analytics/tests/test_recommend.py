@@ -17,6 +17,7 @@ from lakes import T0, LakeMaker, S
 from sluice_analytics.cli import common, tune_recommend
 from sluice_analytics.errors import NotFound
 from sluice_analytics.lake.duck import DuckSession
+from sluice_analytics.model.verdict import Verdict
 from sluice_analytics.prices import Price, Prices
 from sluice_analytics.tune import money, recommend, sizes
 from sluice_analytics.tune.advice import Advice
@@ -366,6 +367,73 @@ def test_busiest_interval(maker: LakeMaker) -> None:
     assert "3.5" in cpus.sentence
 
 
+# The peak of all programs together
+
+
+_SIDE_BY_SIDE = [(0.0, 50.0, 400.0), (10.0, 60.0, 500.0)]
+
+
+@pytest.mark.parametrize(
+    ("programs", "held", "limit", "needed"),
+    [
+        (_SIDE_BY_SIDE, None, None, 900),  # a record of an older agent: the sum of the peaks
+        (_SIDE_BY_SIDE, 600, None, 600),  # they share 300 MiB
+        (_SIDE_BY_SIDE, 300, None, 500),  # the largest maps files: with less, it reads them again and again
+        (_SIDE_BY_SIDE, 600, 550, 550),  # a limit that held
+        (_SIDE_BY_SIDE, 300, 450, 500),
+        ([*_SIDE_BY_SIDE, (20.0, 20.5, 100.0), (20.1, 20.7, 50.0)], 600, None, 750),  # two that no pass saw
+        ([(0.0, 1.5, 400.0), (0.5, 1.9, 500.0)], 500, None, 900),  # only those, each of them beside nothing known
+        ([(0.0, 50.0, 400.0)], 700, None, 700),  # 300 of it in swap
+    ],
+)
+def test_the_peak_is_what_programs_held_together(
+    maker: LakeMaker,
+    programs: list[tuple[float, float, float]],
+    held: int | None,
+    limit: int | None,
+    needed: int,
+) -> None:
+    same_in_runs(
+        maker, programs=programs, peak_memory_bytes=None if held is None else held * MIB,
+        peak_memory_source=None if held is None else "PASS", requested_memory_bytes=limit and limit * MIB,
+    )  # fmt: skip
+    memory = of(only(maker), "memory_bytes")
+    assert memory.evidence["max_bytes"] == needed * MIB
+    assert memory.evidence["executions_with_peak_memory"] == (0 if held is None else 3)
+
+
+def test_programs_without_a_record_leave_the_sum_of_peaks_no_upper_bound(maker: LakeMaker) -> None:
+    same_in_runs(maker, programs=[(0.0, 1.5, 400.0)], counted=2, peak_memory_bytes=500 * MIB, peak_memory_source="PASS")
+    assert of(only(maker), "memory_bytes").evidence["max_bytes"] == 900 * MIB
+
+
+def test_on_several_hosts_the_peak_is_known_where_each_has_it(maker: LakeMaker) -> None:
+    for n, held in enumerate((None, 600, 600)):
+        add_run(maker, f"r{n}", start=3600 * n)
+        for host, of_host in (("h1", 500), ("h2", held)):
+            add_execution(
+                maker, f"r{n}", start=3600 * n, programs=_SIDE_BY_SIDE, task_id=f"t{n}", host_id=host,
+                peak_memory_bytes=of_host and of_host * MIB,
+            )  # fmt: skip
+    memory = of(only(maker), "memory_bytes")
+    assert memory.evidence["max_bytes"] == 900 * MIB
+    assert memory.evidence["executions_with_peak_memory"] == 2
+
+
+@pytest.mark.parametrize(
+    ("found", "delayed"),
+    [
+        ({"bound": "MEMORY"}, True),
+        ({"demand": "MEMORY", "denied": "RECLAIM"}, True),
+        ({"demand": "STORAGE", "denied": "RECLAIM"}, True),
+        ({"demand": "COMPUTE", "denied": "NOTHING", "bound": "MEMORY"}, False),
+    ],
+)
+def test_memory_that_delayed(maker: LakeMaker, found: dict[str, str], delayed: bool) -> None:
+    same_in_runs(maker, **found)
+    assert ("memory delayed it in 3 of 3" in of(only(maker), "memory_bytes").sentence) is delayed
+
+
 # Killed for memory
 
 
@@ -546,17 +614,29 @@ def test_a_cheaper_node_shape(maker: LakeMaker) -> None:
 # What sizes do not fix
 
 
-def test_storage_bound_steps(maker: LakeMaker) -> None:
-    same_in_runs(maker, wall=100, cpu=5, bound="IO", read_bytes=5000 * MIB, write_bytes=200 * MIB, rchar=20000 * MIB)
+@pytest.mark.parametrize("found", [{"bound": "IO"}, {"demand": "STORAGE", "denied": "NOTHING", "bound": "STARVED"}])
+def test_steps_that_wait_for_storage(maker: LakeMaker, found: dict[str, str]) -> None:
+    """By records of older agents, which have bound alone, and by those of others, of which it does not count."""
+    same_in_runs(maker, wall=100, cpu=5, read_bytes=5000 * MIB, write_bytes=200 * MIB, rchar=20000 * MIB, **found)
     (said,) = [r for r in only(maker).recommendations if r.what == "storage"]
     assert said.evidence["median_read_bytes_per_s"] == pytest.approx(50 * MIB)
     assert said.evidence["place"] == "storage"
+    assert (said.evidence["demand"], said.evidence["demand_executions"]) == ("STORAGE", 3)
     assert "reads 50 MiB/s and writes 2.0 MiB/s" in said.sentence
     assert "reads data again" in said.sentence
 
 
-def test_network_bound_steps(maker: LakeMaker) -> None:
-    same_in_runs(maker, wall=100, cpu=5, bound="NETWORK", net_rx_bytes=900 * MIB, net_tx_bytes=100 * MIB)
+def test_steps_that_wait_for_a_network_file_system(maker: LakeMaker) -> None:
+    found = {"demand": "NETWORK_FS", "denied": "NOTHING", "bound": "IO"}
+    same_in_runs(maker, wall=100, cpu=5, rchar=400 * MIB, wchar=100 * MIB, **found)
+    (said,) = [r for r in only(maker).recommendations if r.what == "storage"]
+    assert said.evidence["place"] == "network file system"
+    assert "in 3 of 3: it reads 4.0 MiB/s and writes 1.0 MiB/s by calls" in said.sentence
+
+
+@pytest.mark.parametrize("found", [{"bound": "NETWORK"}, {"demand": "NETWORK", "denied": "NOTHING"}])
+def test_steps_that_wait_for_the_network(maker: LakeMaker, found: dict[str, str]) -> None:
+    same_in_runs(maker, wall=100, cpu=5, net_rx_bytes=900 * MIB, net_tx_bytes=100 * MIB, **found)
     (said,) = [r for r in only(maker).recommendations if r.what == "storage"]
     assert said.evidence["place"] == "network"
     assert said.evidence["median_net_bytes_per_s"] == pytest.approx(10 * MIB)
@@ -567,6 +647,22 @@ def test_steps_that_stall(maker: LakeMaker) -> None:
     (said,) = [r for r in only(maker).recommendations if r.what == "investigate"]
     assert "97%" in said.sentence
     assert said.evidence["median_share_idle"] == 0.97
+    assert said.sentence.endswith("see what it waits for")
+
+
+def test_steps_that_stall_name_what_they_wait_for(maker: LakeMaker) -> None:
+    for n, waits in enumerate(("PIPE", "PIPE", "LOCK")):
+        add_run(maker, f"r{n}", start=3600 * n)
+        found = {"demand": "WAITING_FOR", "waiting_for": waits, "denied": "NOTHING"}
+        add_execution(maker, f"r{n}", start=3600 * n, wall=100, cpu=1, share_idle=0.97, **found)
+    (said,) = [r for r in only(maker).recommendations if r.what == "investigate"]
+    assert said.evidence["waiting_for"] == {"pipe": 2, "lock": 1}
+    assert "(pipe in 2, lock in 1)" in said.sentence
+
+
+def test_an_idle_step_by_bound_that_has_another_demand_does_not_stall(maker: LakeMaker) -> None:
+    same_in_runs(maker, wall=100, cpu=1, bound="IDLE", demand="MIXED", denied="NOTHING", share_idle=0.97)
+    assert [r.what for r in only(maker).recommendations] == ["cpus", "memory_bytes", "time_ns"]
 
 
 def test_a_step_that_reads_by_calls_does_not_stall(maker: LakeMaker) -> None:
@@ -604,7 +700,7 @@ def _basis(walls: list[float], runs: int, age_days: float) -> tuple[sizes.Basis,
             source=None, host_ids=["h"], start_time=now - round(age_days * DAY_US), end_time=now,
             wall_ns=round(w * 1e9), cpu_ns=1, run_delay_ns=0, peak_program_bytes=1, read_bytes=0, write_bytes=0,
             rchar=0, wchar=0, net_bytes=0, threads_peak=1, requested_cpus=None, requested_memory_bytes=None,
-            is_shared_limit=False, exit_code=0, exit_signal=None, bound=None, share_idle=None, share_block_io=None,
+            is_shared_limit=False, exit_code=0, exit_signal=None, verdict=Verdict(), share_idle=None,
             succeeded=True,
         )
         for n, w in enumerate(walls)

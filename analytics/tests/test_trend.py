@@ -123,6 +123,23 @@ def test_drift(maker: LakeMaker) -> None:
     assert "drift" not in found["peak_rss_bytes"].verdict
 
 
+def test_the_peak_of_all_programs_where_each_run_has_it(maker: LakeMaker) -> None:
+    runs_with_walls(maker, [100, 102, 104, 106, 108], peak_memory_bytes=250 * MIB, peak_memory_source="PASS")
+    found = found_in(maker)
+    assert "peak_rss_bytes" not in found
+    assert found["peak_memory_bytes"].title == "peak memory"
+    assert found["peak_memory_bytes"].values == [250 * MIB] * 5
+
+
+def test_the_peak_is_one_figure_over_runs_of_two_agents(maker: LakeMaker) -> None:
+    runs_with_walls(maker, [100, 102, 104, 106])
+    add_run(maker, "r04", start=3600 * 4, usage={"peak_rss_bytes": 100 * MIB}, peak_memory_bytes=250 * MIB)
+    found = found_in(maker)
+    assert "peak_memory_bytes" not in found
+    assert found["peak_rss_bytes"].title == "peak of the largest program"
+    assert found["peak_rss_bytes"].values == [100 * MIB] * 5
+
+
 def test_regression(maker: LakeMaker) -> None:
     runs_with_walls(maker, [100, 103, 101, 102, 99, 150, 153, 151, 152, 149])
     wall = found_in(maker)["wall_ns"]

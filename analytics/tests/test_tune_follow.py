@@ -19,7 +19,7 @@ from lakes import LakeMaker, S
 
 from sluice_analytics import units
 from sluice_analytics.lake.duck import DuckSession
-from sluice_analytics.report.follow import events
+from sluice_analytics.report.follow import events, table
 from sluice_analytics.tune import follow
 
 COMMAND = [sys.executable, "-m", "sluice_analytics.cli.tune", "--follow", "--interval", "0.5"]
@@ -58,6 +58,19 @@ def test_steps_begin_end_and_fail(maker: LakeMaker) -> None:
         "sort finished in 2.0 s",
         "call failed after 2.0 s: exit code 1",
     ]
+
+
+def test_what_runs_shows_its_demand(maker: LakeMaker) -> None:
+    """Of the record of each that runs; several of one name show what they have in common."""
+    maker.run(run_id="r1")
+    live(maker, 10, demand="WAITING_FOR", waiting_for="LOCK", denied="THROTTLED", denied_share=0.4)
+    live(maker, 10, task_id="t2", demand="WAITING_FOR", waiting_for="PIPE", denied="THROTTLED", denied_share=0.3)
+    maker.task(
+        run_id="r1", task_id="old", task="sort", phase="LIVE", time=maker.us(11), bound="STARVED", share_run_delay=0.5
+    )
+    watch, _ = watched(maker)
+    shown = {row["task"]: (row["demand"], row["denied"]) for row in table(watch, maker.us(12)).rows}
+    assert shown == {"align": ("waits", "throttled 30%"), "sort": (None, "run queue 50%")}
 
 
 def test_stalled_after_three_quiet_records_and_goes_on(maker: LakeMaker) -> None:

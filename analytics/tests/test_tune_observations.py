@@ -232,6 +232,45 @@ def test_contention_between_tasks(maker: LakeMaker) -> None:
     assert pressure.evidence["psi_io_some_mean"] == pytest.approx(40 * 0.5 / 60)
 
 
+def test_demand_and_denied_come_before_bound(maker: LakeMaker) -> None:
+    """A task is denied a CPU by its record of that, whatever bound and shares are; below 30 % it is not reported."""
+    maker.run(run_id="r1", end=100, programs=0)
+    found = {"demand": "COMPUTE", "denied": "RUN_QUEUE", "denied_share": 0.4, "bound": "COMPUTE", "run_delay_ns": S}
+    for n in range(2):
+        maker.task(run_id="r1", task_id=f"t{n}", task="align", end=40, **found)
+    maker.task(run_id="r1", task_id="alone", task="sort", start=50, end=60, **found | {"denied_share": 0.9})
+    maker.task(run_id="r1", task_id="brief", task="sort", start=70, end=70.5, **found)
+    maker.task(run_id="r1", task_id="little", task="index", start=80, end=90, **found | {"denied_share": 0.29})
+    own = {"denied": "NOTHING", "denied_share": 0.0, "bound": "STARVED", "share_run_delay": 0.9}
+    maker.task(run_id="r1", task_id="own", task="index", start=80, end=90, **own)
+    report = of(maker)
+    [contention] = kinds(report, "CONTENTION")
+    assert contention.evidence["tasks"] == ["t0", "t1"]
+    assert contention.evidence["worst_denied_share"] == 0.4
+    [starved] = kinds(report, "STARVED")
+    assert starved.task_id == "alone" and starved.evidence["denied_share"] == 0.9
+    assert "waited 90% of its time for a CPU" in starved.sentence
+
+
+def test_throttled_and_reclaim(maker: LakeMaker) -> None:
+    maker.run(run_id="r1", end=100, programs=0)
+    for n, (denied, share) in enumerate((("THROTTLED", 0.5), ("THROTTLED", 0.2), ("RECLAIM", 0.6), ("RECLAIM", 0.1))):
+        maker.task(
+            run_id="r1", task_id=f"t{n}", task="align", end=40, demand="COMPUTE", denied=denied, denied_share=share,
+            bill_cpu_ns=S, bill_throttled_ns=20 * S, bill_reclaim_ns=3 * S, bill_swap_ns=4 * S, major_faults=7,
+            peak_memory_bytes=1 << 30,
+        )  # fmt: skip
+    report = of(maker)
+    [throttled] = kinds(report, "THROTTLED")
+    assert throttled.task_id == "t0" and throttled.evidence["throttled_ns"] == 20 * S
+    assert "kept from a CPU for 50% of its time" in throttled.sentence
+    [reclaim] = kinds(report, "RECLAIM")
+    assert reclaim.task_id == "t2"
+    names = ("denied_share", "reclaim_ns", "swap_ns", "major_faults", "peak_memory_bytes")
+    assert [reclaim.evidence[name] for name in names] == [0.6, 3 * S, 4 * S, 7, 1 << 30]
+    assert kinds(report, "CONTENTION") == [] and kinds(report, "STARVED") == []
+
+
 # Idle, stuck, unused, I/O
 
 
@@ -243,6 +282,17 @@ def test_idle_task(maker: LakeMaker) -> None:
     maker.task(run_id="r1", task_id="t3", task="read", end=60, bound="IDLE", share_idle=0.99, rchar=60 << 20)
     [idle] = kinds(of(maker), "IDLE")
     assert idle.task_id == "t1" and idle.evidence["idle_share"] == 0.99
+    assert idle.sentence == "wait was idle for 99% of its 1m00s"
+
+
+def test_idle_task_by_demand(maker: LakeMaker) -> None:
+    maker.run(run_id="r1", end=100, programs=0)
+    waits = {"demand": "WAITING_FOR", "waiting_for": "PIPE", "denied": "NOTHING", "share_idle": 0.99}
+    maker.task(run_id="r1", task_id="t1", task="wait", end=60, **waits)
+    maker.task(run_id="r1", task_id="t2", task="nfs", end=60, bound="IDLE", demand="NETWORK_FS", share_idle=0.99)
+    [idle] = kinds(of(maker), "IDLE")
+    assert idle.task_id == "t1" and idle.evidence["waiting_for"] == "PIPE"
+    assert idle.sentence.endswith("; it waited most for: pipe")
 
 
 def test_stuck_program(maker: LakeMaker) -> None:

@@ -117,6 +117,9 @@ def test_recorded_run_is_reported_as_it_was(recorded: pathlib.Path) -> None:
             mine = tasks[task.task_id]
             assert (task.bound, task.wall_ns, task.exit_code) == (mine["bound"], mine["wall_ns"], mine["exit_code"])
             assert task.shares == mine["shares"]
+            assert (task.bill, task.own_bill) == (mine["bill"], mine["own_bill"])
+            names = ("demand", "demand_confidence", "waiting_for", "denied", "denied_share", "peak_memory_bytes")
+            assert [getattr(task, name) for name in names] == [mine[name] for name in names]
 
 
 def test_recorded_timeline_adds_up(recorded: pathlib.Path) -> None:

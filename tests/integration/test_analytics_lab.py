@@ -142,6 +142,9 @@ class Lab(harness.LakeTest):
         for tool, expected in demands.items():
             r = records[step(tool)["task_id"]]
             self.assertEqual(expected, (r["demand"], r["waiting_for"]), (tool, r["bill"]))
+            names = ("demand", "demand_confidence", "waiting_for", "denied", "denied_share", "bill", "own_bill",
+                     "peak_memory_bytes", "peak_memory_source")
+            self.assertEqual({name: r[name] for name in names}, {name: step(tool)[name] for name in names})
             self.assertGreater(r["demand_confidence"], 0.5, (tool, r["bill"]))
         starved = records[step("xz", 4)["task_id"]]
         self.assertEqual(("COMPUTE", "RUN_QUEUE"), (starved["demand"], starved["denied"]), starved["bill"])

@@ -24,7 +24,7 @@ from openlineage.client.transport.kafka import KafkaConfig, KafkaTransport
 from .. import __version__
 from ..errors import UserError
 from ..tune.run import NO_TASK
-from ..tune.run_report import Resources, RunReport
+from ..tune.run_report import Resources, RunReport, TaskRow
 from ..units import rfc3339
 from . import ids
 
@@ -40,10 +40,29 @@ class SluiceResources(RunFacet):
     wall_ns: int | None = None
     parallelism: float | None = None
     bound: str | None = None
+    demand: str | None = None
+    waiting_for: str | None = None
+    denied: str | None = None
+    denied_share: float | None = None
+    peak_memory_bytes: int | None = None
 
     @staticmethod
     def _get_schema() -> str:
-        return "https://sluice.invalid/schemas/openlineage/sluice_resources/1-0-0"
+        return "https://sluice.invalid/schemas/openlineage/sluice_resources/1-1-0"
+
+
+def _resources(of: RunReport | TaskRow) -> SluiceResources:
+    return SluiceResources(
+        _usage(of.usage),
+        of.wall_ns,
+        of.parallelism,
+        of.bound,
+        of.demand,
+        of.waiting_for,
+        of.denied,
+        of.denied_share,
+        of.peak_memory_bytes,
+    )
 
 
 def _usage(usage: Resources) -> dict[str, Any]:
@@ -82,9 +101,7 @@ def events(report: RunReport, namespace: str) -> list[RunEvent]:
             state = RunState.FAIL if failed else RunState.COMPLETE
             found.append((end, _event(end, state, run, of, {**facets, **last})))
 
-    last: dict[str, Any] = {
-        "sluice_resources": SluiceResources(_usage(report.usage), report.wall_ns, report.parallelism, report.bound)
-    }
+    last: dict[str, Any] = {"sluice_resources": _resources(report)}
     if report.failures:
         last["errorMessage"] = error_message_run.ErrorMessageRunFacet(
             message=report.failures[0].sentence, programmingLanguage="unknown"
@@ -93,8 +110,7 @@ def events(report: RunReport, namespace: str) -> list[RunEvent]:
     for task in report.tasks:
         if task.task_id == NO_TASK:
             continue
-        resources = SluiceResources(_usage(task.usage), task.wall_ns, task.parallelism, task.bound)
-        last = {"sluice_resources": resources}
+        last = {"sluice_resources": _resources(task)}
         why = next((f for f in report.failures if f.task_id == task.task_id), None)
         if why is not None:
             last["errorMessage"] = error_message_run.ErrorMessageRunFacet(

@@ -95,6 +95,16 @@ def _task_span_id(report: RunReport, task_id: str) -> bytes:
     return ids.span_id(report.run_id, "task", task_id)
 
 
+def _verdict(of: RunReport | TaskRow) -> dict[str, Value | None]:
+    return {
+        "sluice__bound": of.bound,
+        "sluice__demand": of.demand,
+        "sluice__waiting_for": of.waiting_for,
+        "sluice__denied": of.denied,
+        "sluice__denied_share": of.denied_share,
+    }
+
+
 def _run_span(report: RunReport) -> Span:
     return Span(
         trace_id=ids.trace_id(report.run_id),
@@ -109,11 +119,12 @@ def _run_span(report: RunReport) -> Span:
             sluice__run_name=report.run_name,
             sluice__pipeline=report.pipeline,
             sluice__engine=report.engine,
-            sluice__bound=report.bound,
+            **_verdict(report),
             sluice__programs=report.programs_total,
             sluice__programs_failed=report.failed_programs,
             sluice__cpu_user_ns=report.usage.cpu_user_ns,
             sluice__cpu_system_ns=report.usage.cpu_system_ns,
+            sluice__peak_memory_bytes=report.peak_memory_bytes,
             sluice__peak_rss_bytes=report.usage.peak_rss_bytes,
             process__command_line=report.command,
             process__working_directory=report.work_dir,
@@ -135,10 +146,11 @@ def _task_span(report: RunReport, task: TaskRow, end_time: int) -> Span:
             sluice__task_id=task.task_id,
             sluice__sample=task.sample,
             sluice__attempt=task.attempt,
-            sluice__bound=task.bound,
+            **_verdict(task),
             sluice__parallelism=task.parallelism,
             sluice__cpu_user_ns=task.usage.cpu_user_ns,
             sluice__cpu_system_ns=task.usage.cpu_system_ns,
+            sluice__peak_memory_bytes=task.peak_memory_bytes,
             sluice__peak_rss_bytes=task.usage.peak_rss_bytes,
             sluice__read_bytes=task.usage.read_bytes,
             sluice__write_bytes=task.usage.write_bytes,

@@ -6,21 +6,18 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..tune.compare import Comparison
+from ..tune.compare import PEAK_OF_PROGRAM, PEAK_TOGETHER, Comparison
+from . import verdict
 from .document import Column, Document, Table
 
 _TOOLS_SHOWN = 20
-_FIGURES = {"wall_ns": "wall", "cpu_ns": "CPU", "peak_rss_bytes": "peak"}
+_PEAKS = {PEAK_TOGETHER: "peak mem", PEAK_OF_PROGRAM: "peak of program"}
+_FIGURES = {"wall_ns": "wall", "cpu_ns": "CPU", **_PEAKS}
 
 
 def document(c: Comparison, source: str, currency: str = "USD") -> Document:
     """The answer of the command."""
-    both = [
-        Column("wall_ns", "wall", "ns"), Column("wall_times", "ratio"), Column("cpu_ns", "CPU", "ns"),
-        Column("cpu_times", "ratio"), Column("peak_rss_bytes", "peak", "size"), Column("peak_times", "ratio"),
-        Column("read_bytes", "read", "size"), Column("write_bytes", "written", "size"), Column("cost", "cost", "money"),
-        Column("bound", "bound"),
-    ]  # fmt: skip
+    both, of_tools = _columns(c.peak), _columns(PEAK_OF_PROGRAM)
     run = Column("run", "run", "count")
     most = list(dict.fromkeys(r["tool"] for r in c.tools))
     tools = [_shown(r) for r in c.tools if r["tool"] in most[:_TOOLS_SHOWN]]
@@ -38,7 +35,7 @@ def document(c: Comparison, source: str, currency: str = "USD") -> Document:
               [dataclasses.asdict(t) | {"what": _FIGURES[t.figure], "ratio": _times(t.median_ratio),
                "p_text": _p(t.p), "q_text": _p(t.p_adjusted)} for t in c.tests],
               "" if c.tests else "Every task ran once: too few executions to decide whether a difference is chance."),
-        Table("tools", "Tools", [Column("tool", "tool"), run, Column("count", "programs", "count"), *both,
+        Table("tools", "Tools", [Column("tool", "tool"), run, Column("count", "programs", "count"), *of_tools,
                                  Column("exit", "exit")], tools, left_out),
         Table("versions", "Tools that differ in executable or container image",
               [Column("tool", "tool"), run, Column("exes", "executable"), Column("images", "image")],
@@ -51,6 +48,16 @@ def document(c: Comparison, source: str, currency: str = "USD") -> Document:
     )
 
 
+def _columns(peak: str) -> list[Column]:
+    """What runs, tasks and tools have."""
+    return [
+        Column("wall_ns", "wall", "ns"), Column("wall_times", "ratio"), Column("cpu_ns", "CPU", "ns"),
+        Column("cpu_times", "ratio"), Column(peak, _PEAKS[peak], "size"), Column("peak_times", "ratio"),
+        Column("read_bytes", "read", "size"), Column("write_bytes", "written", "size"), Column("cost", "cost", "money"),
+        *verdict.COLUMNS,
+    ]  # fmt: skip
+
+
 def _p(value: float | None) -> str | None:
     return None if value is None else f"{value:.4f}"
 
@@ -60,4 +67,5 @@ def _times(ratio: float | None) -> str | None:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {f"{name}_times": _times(row[f"{name}_ratio"]) for name in ("wall", "cpu", "peak")}
+    ratios = {f"{name}_times": _times(row[f"{name}_ratio"]) for name in ("wall", "cpu", "peak")}
+    return row | ratios | verdict.texts(row["demand"], row["waiting_for"], row["denied"], row["denied_share"])

@@ -10,9 +10,10 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from .. import units
+from ..model.verdict import agreed, of_record
 from ..spell import spell
 from ..tune.follow import STALLED_RECORDS, STATES, News, Step, Watch
-from . import terminal
+from . import terminal, verdict
 from .document import Column, Table
 from .run import ended_by
 
@@ -44,7 +45,7 @@ def table(watch: Watch, now_us: int) -> Table:
         Column("task", "task"), Column("active", "active", "count"), Column("stalled", "stalled", "count"),
         Column("finished", "finished", "count"), Column("failed", "failed", "count"),
         Column("mean_wall_ns", "mean", "ns"), Column("running_ns", "runs for", "ns"), Column("samples", "now"),
-        Column("bound", "bound"),
+        *verdict.COLUMNS,
     ]  # fmt: skip
     left_out = len(rows) - _STEPS_SHOWN
     note = f"{left_out} more" if left_out > 0 else ""
@@ -62,8 +63,14 @@ def _step_row(name: str, steps: list[Step], now_us: int) -> dict[str, Any]:
         "mean_wall_ns": sum(done) / len(done) if done else None,
         "running_ns": max(((now_us - s.row["start_time"]) * 1000 for s in live), default=None),
         "samples": [str(s.row["sample"]) for s in live if s.row["sample"]][:5],
-        "bound": live[0].row["bound"] if len(live) == 1 else None,
+        **_verdict_of(live),
     }
+
+
+def _verdict_of(live: list[Step]) -> dict[str, str | None]:
+    """demand and denied of the one step that runs; of several, what all have in common."""
+    v = agreed(of_record(s.row) for s in live)
+    return verdict.texts(v.demand, v.waiting_for, v.denied, v.denied_share)
 
 
 def events(new: list[News], known: dict[int, str]) -> Iterator[str]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import units
-from ..tune.run_report import UNNAMED, Recommendation, Resources, RunReport, TaskRow, by_reason
+from ..tune.run_report import UNNAMED, Recommendation, Resources, RunReport, TaskRow, ToolRow, by_reason
+from . import verdict
 from .document import Column, Document, Kind, Table
 
 if TYPE_CHECKING:  # it loads Ibis, and the sections of CSV are read without it
@@ -33,14 +34,30 @@ _USAGE = [
     Column("net_rx_bytes", "net in", "size"),
     Column("net_tx_bytes", "net out", "size"),
 ]
-_SHORT = [
-    Column("cpu_ns", "CPU", "ns"),
-    Column("run_delay_ns", "delay", "ns"),
-    Column("peak_rss_bytes", "peak", "size"),
-    Column("disk_bytes", "disk", "size"),
-    Column("call_bytes", "calls", "size"),
-    Column("net_bytes", "net", "size"),
+
+
+def _short(peak: str) -> list[Column]:
+    """What tables for people have of usage. peak: the heading of the peak."""
+    return [
+        Column("cpu_ns", "CPU", "ns"),
+        Column("peak_bytes", peak, "size"),
+        Column("disk_bytes", "disk", "size"),
+        Column("call_bytes", "calls", "size"),
+        Column("net_bytes", "net", "size"),
+    ]
+
+
+_VERDICT = [
+    Column("demand", "demand"),
+    Column("demand_confidence", "demand confidence", "number"),
+    Column("waiting_for", "waiting for"),
+    Column("denied", "denied"),
+    Column("denied_share", "denied share", "percent"),
 ]
+
+
+def _words(row: TaskRow | ToolRow | RunReport) -> dict[str, str | None]:
+    return verdict.texts(row.demand, row.waiting_for, row.denied, row.denied_share)
 
 
 def exit_text(code: int | None, number: int | None) -> str | None:
@@ -71,10 +88,22 @@ def _usage(usage: Resources) -> dict[str, Any]:
     }
 
 
+def _peak(together: int | None, usage: Resources) -> dict[str, int | None]:
+    """For people: the most that all programs held at once; where that is unknown, the largest program's peak."""
+    return {"peak_bytes": usage.peak_rss_bytes if together is None else together}
+
+
+def _tool(tool: ToolRow, is_short: bool) -> dict[str, Any]:
+    row = dict(vars(tool)) | {"cost_used": tool.cost.used} | _usage(tool.usage) | _peak(None, tool.usage)
+    for name in ("usage", "cost"):
+        row.pop(name)
+    return row | (_words(tool) if is_short else {})
+
+
 def _task(task: TaskRow, is_short: bool) -> dict[str, Any]:
     """A task's row. For people, efficiency is shown only where something was requested."""
     row = dict(vars(task))  # asdict() copies all that is below, of thousands of tasks
-    for name in ("usage", "efficiency", "cost", "shares"):
+    for name in ("usage", "efficiency", "cost", "shares", "bill", "own_bill"):
         row.pop(name)
     e = task.efficiency
     return (
@@ -93,11 +122,13 @@ def _task(task: TaskRow, is_short: bool) -> dict[str, Any]:
             "cost_reserved": task.cost.reserved,
             "path": "*" if task.on_critical_path else "",
         }
+        | _peak(task.peak_memory_bytes, task.usage)
+        | (_words(task) if is_short else {})
     )
 
 
 def _task_columns(
-    is_short: bool, with_cost: bool, with_request: bool, with_attempt: bool, with_host: bool
+    is_short: bool, with_cost: bool, with_requests: tuple[bool, bool], with_attempt: bool, with_host: bool
 ) -> list[Column]:
     if is_short:
         return [
@@ -107,12 +138,12 @@ def _task_columns(
             *([Column("host_name", "host")] if with_host else []),
             Column("wall_ns", "wall", "ns"),
             Column("parallelism", "CPUs", "cores"),
-            *_SHORT,
-            *([Column("cpu_efficiency", "CPU eff", "percent")] if with_request else []),
-            *([Column("memory_efficiency", "mem eff", "percent")] if with_request else []),
+            *_short("peak mem"),
+            *([Column("cpu_efficiency", "CPU eff", "percent")] if with_requests[0] else []),
+            *([Column("memory_efficiency", "mem eff", "percent")] if with_requests[1] else []),
             *([Column("cost_used", "cost", "money")] if with_cost else []),
             Column("exit", "exit"),
-            Column("bound", "bound"),
+            *verdict.COLUMNS,
         ]
     return [
         *(Column(n, n) for n in ("task_id", "name", "sample", "engine", "host_name")),
@@ -124,8 +155,11 @@ def _task_columns(
         Column("programs", "programs", "count"),
         Column("failed_programs", "failed programs", "count"),
         *(Column(n, n) for n in ("exit_code", "exit_signal", "bound")),
+        *_VERDICT,
         *(Column(f"share_{n}", n, "percent") for n in ("cpu", "run_delay", "block_io", "memory", "idle")),
         *_USAGE,
+        Column("peak_memory_bytes", "peak of all", "size"),
+        Column("peak_memory_source", "its source"),
         Column("requested_cpus", "requested CPUs", "number"),
         Column("requested_memory_bytes", "requested memory", "size"),
         Column("cpu_efficiency", "CPU efficiency", "percent"),
@@ -141,15 +175,15 @@ def _tool_columns(is_short: bool, with_cost: bool) -> list[Column]:
     if is_short:
         return [
             Column("tool", "tool"), Column("programs", "programs", "count"), Column("failed", "failed", "count"),
-            Column("wall_ns", "wall", "ns"), *_SHORT, Column("share_of_cpu", "of CPU", "percent"),
+            Column("wall_ns", "wall", "ns"), *_short("peak"), Column("share_of_cpu", "of CPU", "percent"),
             Column("share_of_io", "of disk", "percent"), *([Column("cost_used", "cost", "money")] if with_cost else []),
-            Column("bound", "bound"),
+            *verdict.COLUMNS,
         ]  # fmt: skip
     return [
         Column("tool", "tool"), Column("tasks", "tasks"), Column("programs", "programs", "count"),
         Column("failed", "failed", "count"), Column("wall_ns", "wall", "ns"), *_USAGE,
         Column("share_of_cpu", "share of CPU", "percent"), Column("share_of_io", "share of storage I/O", "percent"),
-        Column("bound", "bound"), Column("cost_used", "cost used", "money"),
+        Column("bound", "bound"), *_VERDICT, Column("cost_used", "cost used", "money"),
     ]  # fmt: skip
 
 
@@ -201,6 +235,7 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
     memory = ""
     if e.memory is not None and not e.over_host:
         memory = f"; {units.percent(e.memory)} of {units.size(e.requested_memory_bytes)} requested"
+    together = f"{units.size(report.peak_memory_bytes)} at most, " if report.peak_memory_bytes is not None else ""
     facts = [
         ("state", f"{report.state}, {ended}" if ended else report.state),
         ("pipeline", what),
@@ -213,16 +248,15 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
                 f"{units.duration(usage.cpu_system_ns)} system), "
                 f"{report.parallelism or 0:.2f} CPUs busy on average{asked}; "
                 f"waited {units.duration(usage.run_delay_ns)} for a CPU"),
-        ("memory", f"{units.size(usage.peak_rss_bytes)} the largest program, {units.size(usage.mean_rss_bytes)} all "
-                   f"together on average{memory}"),
+        ("memory", f"{together}{units.size(usage.peak_rss_bytes)} the largest program; all "
+                   f"together {units.size(usage.mean_rss_bytes)} on average, what they share counted for each{memory}"),
         ("I/O", f"storage {units.size(usage.read_bytes)} read, {units.size(usage.write_bytes)} written; calls "
                 f"{units.size(usage.rchar)} read, {units.size(usage.wchar)} written; network "
                 f"{units.size(usage.net_rx_bytes)} in, {units.size(usage.net_tx_bytes)} out"),
         ("programs", f"{report.programs_total:,}; {report.failed_programs:,} ended with a code other than 0 or by a "
                      "signal"),
     ]  # fmt: skip
-    if report.bound:
-        facts.append(("bound", report.bound))
+    facts += [(name, text) for name, text in _words(report).items() if text]
     cost = report.cost
     if cost.used is not None or cost.reserved is not None:
         facts.append(
@@ -303,7 +337,7 @@ def document(report: RunReport, is_short: bool = True) -> Document:
     columns = _task_columns(
         is_short,
         with_cost,
-        any(t.efficiency.requested_cpus or t.efficiency.requested_memory_bytes for t in tasks),
+        (any(t.efficiency.requested_cpus for t in tasks), any(t.efficiency.requested_memory_bytes for t in tasks)),
         any((t.attempt or 1) > 1 for t in tasks),
         len(report.hosts) > 1,
     )
@@ -316,9 +350,7 @@ def document(report: RunReport, is_short: bool = True) -> Document:
         Table("tasks", "Tasks", columns, [_task(t, is_short) for t in shown], note),
         Table(
             "tools", "Tools", _tool_columns(is_short, with_cost),
-            [{"tool": t.tool, "tasks": t.tasks, "programs": t.programs, "failed": t.failed, "wall_ns": t.wall_ns,
-              "bound": t.bound, "share_of_cpu": t.share_of_cpu, "share_of_io": t.share_of_io, "cost_used": t.cost.used}
-             | _usage(t.usage) for t in tools],
+            [_tool(t, is_short) for t in tools],
             f"{len(report.tools) - len(tools)} smaller ones are omitted" if len(tools) < len(report.tools) else "",
         ),
         *([] if is_short else [_programs(report)]),

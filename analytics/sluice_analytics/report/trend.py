@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import units
-from ..tune.trend import Metric, Point
+from ..tune.trend import Metric, Point, has_peak_memory
 from .document import Column, Document, Table
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -110,9 +110,12 @@ def _change_table(made: Sequence[Metric]) -> Table:
 
 
 def _run_table(found: Sequence[Point]) -> Table:
+    peak = Column("peak_rss_bytes", "peak of program", "size")
+    if has_peak_memory(found):
+        peak = Column("peak_memory_bytes", "peak mem", "size")
     columns = [
         Column("start_time", "began", "time"), Column("run_id", "run"), Column("state", "state"),
-        Column("wall_ns", "wall", "ns"), Column("cpu_ns", "CPU", "ns"), Column("peak_rss_bytes", "peak", "size"),
+        Column("wall_ns", "wall", "ns"), Column("cpu_ns", "CPU", "ns"), peak,
         Column("rchar", "bytes read", "size"), Column("storage_bytes", "storage I/O", "size"),
         Column("cost", "cost", "money"), Column("tasks", "tasks", "count"), Column("failed_tasks", "failed", "count"),
     ]  # fmt: skip

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+from collections import Counter
 from typing import Any
 
 from .. import units
+from ..model.verdict import WAITING
 from ..prices import HOUR_NS, Price, Prices, cost_of_share, larger_share
 from . import money, sizes
 from .evidence import BY_DESCENT, Execution, Kind
@@ -129,18 +131,16 @@ def _median(values: list[float]) -> float | None:
 def _storage(basis: Basis) -> Recommendation | None:
     """For a task that storage or the network holds up in half of its executions: what it moves."""
     good = basis.succeeded
-    for bound, place in (("IO", "storage"), ("NETWORK", "network")):
-        held = [e for e in good if e.bound == bound]
+    for demand, place in (("STORAGE", "storage"), ("NETWORK_FS", "network file system"), ("NETWORK", "network")):
+        held = [e for e in good if e.verdict.demand == demand]
         if not held or 2 * len(held) < len(good):
             continue
         rates = {
             name: _median([v * 1e9 / e.wall_ns for e in held if (v := getattr(e, name)) is not None and e.wall_ns])
-            for name in ("read_bytes", "write_bytes", "net_bytes")
+            for name in ("read_bytes", "write_bytes", "rchar", "wchar", "net_bytes")
         }
-        moved = {
-            name: _median([float(v) for e in held if (v := getattr(e, name)) is not None]) for name in ("rchar", *rates)
-        }
-        if bound == "IO":
+        moved = {name: _median([float(v) for e in held if (v := getattr(e, name)) is not None]) for name in rates}
+        if demand == "STORAGE":
             sentence = (
                 f"storage delays it in {len(held)} of {len(good)}: it reads {units.size(rates['read_bytes'])}/s and "
                 f"writes {units.size(rates['write_bytes'])}/s (medians); faster or local storage helps, CPUs do not"
@@ -151,12 +151,18 @@ def _storage(basis: Basis) -> Recommendation | None:
                     f"; of {units.size(asked)} that it read {units.size(fetched)} came from storage: it reads data "
                     "again, or from pipes"
                 )
+        elif demand == "NETWORK_FS":
+            sentence = (
+                f"a network file system, or one of FUSE, delays it in {len(held)} of {len(good)}: it reads "
+                f"{units.size(rates['rchar'])}/s and writes {units.size(rates['wchar'])}/s by calls (medians); a copy "
+                "on local storage, or fewer and larger accesses, helps; CPUs do not"
+            )
         else:
             sentence = (
                 f"the network delays it in {len(held)} of {len(good)}: it moves {units.size(moved['net_bytes'])} at "
                 f"{units.size(rates['net_bytes'])}/s (medians); closer data, or fetching it once, helps; CPUs do not"
             )
-        evidence: dict[str, Any] = {"bound": bound, "executions": len(good), "bound_executions": len(held)}
+        evidence: dict[str, Any] = {"demand": demand, "executions": len(good), "demand_executions": len(held)}
         evidence |= {f"median_{n}": v for n, v in moved.items()}
         evidence |= {f"median_{n}_per_s": v for n, v in rates.items()}
         sure = sizes.confidence(basis, held, [e.wall_ns for e in held])
@@ -167,7 +173,7 @@ def _storage(basis: Basis) -> Recommendation | None:
 
 def _stalls(basis: Basis) -> Recommendation | None:
     idle = [e.share_idle for e in basis.succeeded if e.share_idle is not None and e.wall_ns >= LONG_NS]
-    stalled = [e for e in basis.succeeded if e.bound == "IDLE" and not e.reads_or_writes]
+    stalled = [e for e in basis.succeeded if e.verdict.demand == WAITING and not e.reads_or_writes]
     if not idle or statistics.median(idle) < STALLS or 2 * len(stalled) < len(basis.succeeded):
         return None
     longest = max(e.wall_ns for e in basis.succeeded)
@@ -175,9 +181,12 @@ def _stalls(basis: Basis) -> Recommendation | None:
         f"it stalls: {units.percent(statistics.median(idle))} of its time (median of {len(idle)}) none of its programs "
         f"ran or waited for a CPU or storage; up to {units.duration(longest)} an execution: see what it waits for"
     )
+    waits = Counter(e.verdict.waiting_for.lower() for e in stalled if e.verdict.waiting_for)
+    if waits:
+        sentence += " (" + ", ".join(f"{name} in {n}" for name, n in waits.most_common()) + ")"
     return _investigate(
         basis, sentence, len(idle), median_share_idle=statistics.median(idle), idle_executions=len(stalled),
-        longest_wall_ns=longest,
+        longest_wall_ns=longest, waiting_for=dict(waits),
     )  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 """`sluice tune compare`: runs side by side, task by task and tool by tool, against the first of them.
 
 Figures are those of `sluice tune RUN`. A task that has several executions of the same sample in a run is compared
-by their median time and CPU, and by their largest peak. Statistics are over the executions of a task that
+by their median time and CPU, and by their largest peak: that of all programs together where every run has it, else that
+of the largest program. Statistics are over the executions of a task that
 succeeded: pairs of equal samples where every execution has its own sample, else by Mann and Whitney. A difference is
 reported if it is LEAST_EFFECT or more, and improbable as one of all the tests of that figure. It is one of these runs:
 executions of one run share its host, its hour and its neighbours, and are no independent samples of a version.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..errors import UserError
@@ -30,6 +31,10 @@ _PAIRS_NEEDED = 6
 """Fewer pairs give no p-value below 0.05: 2 / 2^5 is 0.06"""
 
 
+PEAK_TOGETHER = "peak_memory_bytes"
+PEAK_OF_PROGRAM = "peak_rss_bytes"
+
+
 @dataclasses.dataclass(kw_only=True)
 class Side:
     """What one run has of a task and sample, or of a tool. count: executions or programs. Ratios: to the first run."""
@@ -44,7 +49,15 @@ class Side:
     write_bytes: float | None
     cost: float | None
     bound: str | None
+    demand: str | None
+    """Of several executions each that there is, with commas, as are the next two"""
+    waiting_for: str | None
+    denied: str | None
+    denied_share: float | None
+    """The largest"""
     exit: str
+    peak_memory_bytes: int | None = None
+    """Of a tool, whose programs are no task's, unknown"""
     wall_ratio: float | None = None
     cpu_ratio: float | None = None
     peak_ratio: float | None = None
@@ -86,6 +99,8 @@ class Comparison:
     tools: list[dict[str, Any]]
     tests: list[Test]
     versions: list[Version]
+    peak: str
+    """The figure that is compared as peak of runs and tasks: peak_memory_bytes, or peak_rss_bytes"""
 
 
 def compare(session: Session, names: Sequence[str], prices: Prices | None = None) -> Comparison:
@@ -96,15 +111,17 @@ def compare(session: Session, names: Sequence[str], prices: Prices | None = None
     ids = list(dict.fromkeys(ids))
     reports = [load(session, i, prices=prices, programs_limit=0, with_recommendations=False) for i in ids]
     versions = _versions(session, ids)
-    tests = [t for n, other in enumerate(reports[1:], 2) for t in _task_tests(reports[0], other, n)]
+    peak = PEAK_TOGETHER if all(r.peak_memory_bytes is not None for r in reports) else PEAK_OF_PROGRAM
+    tests = [t for n, other in enumerate(reports[1:], 2) for t in _task_tests(reports[0], other, n, peak)]
     tests += _tool_tests(session, ids, sorted({v.tool for v in versions}))
     decide(tests)
     return Comparison(
-        [_run(report, n, reports[0]) for n, report in enumerate(reports, 1)],
-        _sides(reports, _tasks_of, ("task", "sample")),
-        _sides(reports, _tools_of, ("tool",)),
+        [_run(report, n, reports[0], peak) for n, report in enumerate(reports, 1)],
+        _sides(reports, _tasks_of, ("task", "sample"), peak),
+        _sides(reports, _tools_of, ("tool",), PEAK_OF_PROGRAM),
         tests,
         versions,
+        peak,
     )
 
 
@@ -116,14 +133,20 @@ def _cpu(u: Resources) -> int | None:
     return None if u.cpu_user_ns is None or u.cpu_system_ns is None else u.cpu_user_ns + u.cpu_system_ns
 
 
-def _run(r: RunReport, n: int, first: RunReport) -> dict[str, Any]:
+def _peak(r: RunReport | TaskRow, peak: str) -> int | None:
+    return r.peak_memory_bytes if peak == PEAK_TOGETHER else r.usage.peak_rss_bytes
+
+
+def _run(r: RunReport, n: int, first: RunReport, peak: str) -> dict[str, Any]:
     return {
         "run": n, "run_id": r.run_id, "run_name": r.run_name, "pipeline": r.pipeline, "start_time": r.start_time,
         "state": r.state, "wall_ns": r.wall_ns, "wall_ratio": _ratio(r.wall_ns, first.wall_ns),
         "cpu_ns": _cpu(r.usage), "cpu_ratio": _ratio(_cpu(r.usage), _cpu(first.usage)),
         "peak_rss_bytes": r.usage.peak_rss_bytes,
-        "peak_ratio": _ratio(r.usage.peak_rss_bytes, first.usage.peak_rss_bytes), "read_bytes": r.usage.read_bytes,
-        "write_bytes": r.usage.write_bytes, "cost": r.cost.used, "bound": r.bound, "tasks": len(_tasks(r)),
+        "peak_memory_bytes": r.peak_memory_bytes, "peak_ratio": _ratio(_peak(r, peak), _peak(first, peak)),
+        "read_bytes": r.usage.read_bytes, "write_bytes": r.usage.write_bytes, "cost": r.cost.used, "bound": r.bound,
+        "demand": r.demand, "demand_confidence": r.demand_confidence, "waiting_for": r.waiting_for,
+        "denied": r.denied, "denied_share": r.denied_share, "tasks": len(_tasks(r)),
         "hosts": [h["host_name"] for h in r.hosts], "warnings": r.warnings,
     }  # fmt: skip
 
@@ -153,15 +176,25 @@ def _exits(rows: Sequence[TaskRow]) -> str:
     return ", ".join(f"{word} ({n})" for word, n in sorted(counts.items()))
 
 
+def _largest(values: Iterable[Any]) -> Any:
+    return max((v for v in values if v is not None), default=None)
+
+
+def _each(rows: Sequence[TaskRow], name: str) -> str | None:
+    """What there is of a word in these rows, with commas."""
+    return ", ".join(dict.fromkeys(word for t in rows if (word := getattr(t, name)))) or None
+
+
 def _task_side(rows: Sequence[TaskRow], n: int) -> Side:
-    bounds = list(dict.fromkeys(t.bound for t in rows if t.bound))
     return Side(
         run=n, count=len(rows), wall_ns=_median([t.wall_ns for t in rows]),
         cpu_ns=_median([_cpu(t.usage) for t in rows]),
-        peak_rss_bytes=max((t.usage.peak_rss_bytes for t in rows if t.usage.peak_rss_bytes is not None), default=None),
+        peak_rss_bytes=_largest(t.usage.peak_rss_bytes for t in rows),
+        peak_memory_bytes=_largest(t.peak_memory_bytes for t in rows),
         read_bytes=_median([t.usage.read_bytes for t in rows]),
         write_bytes=_median([t.usage.write_bytes for t in rows]), cost=add([t.cost.used for t in rows]),
-        bound=", ".join(bounds) or None, exit=_exits(rows),
+        bound=_each(rows, "bound"), demand=_each(rows, "demand"), waiting_for=_each(rows, "waiting_for"),
+        denied=_each(rows, "denied"), denied_share=_largest(t.denied_share for t in rows), exit=_exits(rows),
     )  # fmt: skip
 
 
@@ -170,7 +203,8 @@ def _tool_side(t: ToolRow, n: int) -> Side:
     exits = f"{t.failed} of {t.programs} failed" if t.failed else "0"
     return Side(
         run=n, count=t.programs, wall_ns=t.wall_ns, cpu_ns=_cpu(u), peak_rss_bytes=u.peak_rss_bytes,
-        read_bytes=u.read_bytes, write_bytes=u.write_bytes, cost=t.cost.used, bound=t.bound, exit=exits,
+        read_bytes=u.read_bytes, write_bytes=u.write_bytes, cost=t.cost.used, bound=t.bound, demand=t.demand,
+        waiting_for=t.waiting_for, denied=t.denied, denied_share=t.denied_share, exit=exits,
     )  # fmt: skip
 
 
@@ -189,7 +223,7 @@ def _tools_of(report: RunReport, n: int) -> Sides:
 
 
 def _sides(
-    reports: Sequence[RunReport], of: Callable[[RunReport, int], Sides], names: tuple[str, ...]
+    reports: Sequence[RunReport], of: Callable[[RunReport, int], Sides], names: tuple[str, ...], peak: str
 ) -> list[dict[str, Any]]:
     """One row a subject and run that has it, in the order of the first run, with ratios to the first run's."""
     all_sides = [of(report, n) for n, report in enumerate(reports, 1)]
@@ -203,7 +237,7 @@ def _sides(
             if first is not None:
                 side.wall_ratio = _ratio(side.wall_ns, first.wall_ns)
                 side.cpu_ratio = _ratio(side.cpu_ns, first.cpu_ns)
-                side.peak_ratio = _ratio(side.peak_rss_bytes, first.peak_rss_bytes)
+                side.peak_ratio = _ratio(getattr(side, peak), getattr(first, peak))
             rows.append(dict(zip(names, key, strict=True)) | dataclasses.asdict(side))
     return rows
 
@@ -212,7 +246,10 @@ def _sides(
 
 
 def _figures(t: TaskRow) -> dict[str, float | None]:
-    return {"wall_ns": t.wall_ns, "cpu_ns": _cpu(t.usage), "peak_rss_bytes": t.usage.peak_rss_bytes}
+    return {
+        "wall_ns": t.wall_ns, "cpu_ns": _cpu(t.usage), PEAK_OF_PROGRAM: t.usage.peak_rss_bytes,
+        PEAK_TOGETHER: t.peak_memory_bytes,
+    }  # fmt: skip
 
 
 def _good(report: RunReport) -> dict[str, list[TaskRow]]:
@@ -224,13 +261,13 @@ def _good(report: RunReport) -> dict[str, list[TaskRow]]:
     return found
 
 
-def _task_tests(first: RunReport, other: RunReport, n: int) -> list[Test]:
+def _task_tests(first: RunReport, other: RunReport, n: int, peak: str) -> list[Test]:
     one, two = _good(first), _good(other)
     tests = []
     for name in one:
         if name not in two or max(len(one[name]), len(two[name])) < 2:
             continue
-        for figure in ("wall_ns", "cpu_ns", "peak_rss_bytes"):
+        for figure in ("wall_ns", "cpu_ns", peak):
             a = [(t.sample, v) for t in one[name] if (v := _figures(t)[figure]) is not None]
             b = [(t.sample, v) for t in two[name] if (v := _figures(t)[figure]) is not None]
             tests.append(judge(name, n, figure, a, b))

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each execution of a task used, over the runs of a pipeline: what recommendations and comparisons rest on.
 
-A Task record's peak is that of its largest program. Programs that run side by side need more, and a control
-group's limit is on all of them: peak_together_bytes is the largest sum of the peaks of programs that were
-alive at the same moment. It is an upper bound: programs need not peak at once, and pages that a forked child
-shares with its parent count for each. A control group counts the files of a tmpfs and kernel memory as well,
-which no record has.
+Programs that run side by side need more memory than the largest of them, and a control group's limit is on all of
+them. peak_memory_bytes of the Task record is the most that they held at once, as the agent saw it once a second: pages
+that a forked child shares with its parent count once, those of files not at all. What a program held that was too brief
+to be seen is in none of its sums but that at its own end, so that brief_together_bytes comes on top: the largest sum of
+the peaks of such programs that were alive at the same moment.
+
+Records of older agents lack it. For them, and never exceeded, there is peak_together_bytes, the same sum over all
+programs. It is an upper bound: programs need not peak at once, and what a forked child shares counts for each. A
+control group counts the files of a tmpfs and kernel memory as well, which no record has.
 """
 
 from __future__ import annotations
@@ -17,8 +21,10 @@ from typing import TYPE_CHECKING
 from ..errors import NotFound
 from ..lake.expression import ibis
 from ..lake.session import LATE_US, Row, Scope, Session
+from ..model import verdict
 from ..model.activity import are_work
 from ..model.records import tasks
+from ..model.verdict import Verdict
 from ..prices import Prices
 from . import find, money
 
@@ -30,6 +36,9 @@ KIND = (*find.HEAD, "command", "work_dir")
 
 BY_DESCENT = "child of the driver"
 """The source of a task that the engine did not name: its name is that of its command."""
+
+_BRIEF_US = 2_000_000
+"""A program that lived for less may have been missed by the agent's passes, of which there is one a second"""
 
 _HELD = 1.05
 """Up to so many times its CPUs a limit held: reading all programs takes a while, and a quota is one of a period"""
@@ -86,14 +95,16 @@ class Execution:
     """What was requested is the whole run's, and other tasks of it share that"""
     exit_code: int | None
     exit_signal: int | None
-    bound: str | None
+    verdict: Verdict
     share_idle: float | None
-    share_block_io: float | None
     succeeded: bool
     """See _ended_well"""
     programs_counted: int = 0
     """By its Task records"""
+    peak_memory_bytes: int | None = None
+    """As the Task record has it; that of the host with most, and None if one has none"""
     peak_together_bytes: int | None = None
+    brief_together_bytes: int = 0
     threads_together: int = 0
     """As peak_together_bytes, of threads; that of the host with most"""
     programs: int = 0
@@ -146,13 +157,19 @@ class Execution:
 
     @property
     def peak_bytes(self) -> int | None:
-        """Memory that it needs: peak_together_bytes, but no more than a limit that it was held to."""
-        bound, largest = self.peak_together_bytes, self.peak_program_bytes
-        if bound is None or largest is None:
-            return largest if bound is None else bound
-        bound = max(bound, largest)
+        """Memory that it needs: what its programs held together, but no more than a limit that it was held to.
+
+        At least its largest program's peak: with less, pages of files that it maps would be read again and again.
+        """
+        together, largest = self.peak_together_bytes, self.peak_program_bytes
+        if (seen := self.peak_memory_bytes) is not None:
+            with_brief = seen + self.brief_together_bytes
+            together = with_brief if together is None or self.unknown_peaks else max(seen, min(with_brief, together))
+        if together is None or largest is None:
+            return largest if together is None else together
+        together = max(together, largest)
         limit = self.requested_memory_bytes
-        return bound if limit is None else min(bound, max(limit, largest))
+        return together if limit is None else min(together, max(limit, largest))
 
 
 def scope_of(runs: list[find.Run]) -> Scope:
@@ -258,8 +275,8 @@ def _ended(t: ir.Table) -> ir.Table:
     t = t.filter((t.phase == "END") & t.end_time.notnull() & t.task_id.notnull() & t.task.notnull())
     return t.select(
         *_KEY, "pipeline", "task", "sample", "engine", "source", "start_time", "end_time", "wall_ns", "requested_cpus",
-        "requested_memory_bytes", "exit_code", "exit_signal", "bound", "share_idle", "share_block_io", "cpu_user_ns",
-        "programs", "failed_programs",
+        "requested_memory_bytes", "exit_code", "exit_signal", *verdict.COLUMNS, "share_idle", "cpu_user_ns",
+        "programs", "failed_programs", "peak_memory_bytes",
         "cpu_system_ns", "run_delay_ns", "peak_rss_bytes", "read_bytes", "write_bytes", "rchar", "wchar",
         "net_rx_bytes", "net_tx_bytes", "threads_peak",
     )  # fmt: skip
@@ -290,12 +307,13 @@ def _ended_well(part: Row, run: find.Run | None, tasks_in_run: int) -> bool:
 def _execution(part: Row, run: find.Run | None, tasks_in_run: int) -> Execution:
     same = ("pipeline", "run_id", "task", "task_id", "sample", "attempt", "engine", "source", "start_time", "end_time",
             "wall_ns", "run_delay_ns", "read_bytes", "write_bytes", "rchar", "wchar", "threads_peak", "requested_cpus",
-            "requested_memory_bytes", "exit_code", "exit_signal", "bound", "share_idle", "share_block_io")  # fmt: skip
+            "requested_memory_bytes", "exit_code", "exit_signal", "share_idle", "peak_memory_bytes")  # fmt: skip
     asked = ("requested_cpus", "requested_memory_bytes")
     of_run = run is not None and any(part[name] is not None and part[name] == run.first(name) for name in asked)
     user, system = part["cpu_user_ns"], part["cpu_system_ns"]
     return Execution(
         **{name: part[name] for name in same},
+        verdict=verdict.of_record(part),
         host_ids=[part["host_id"]],
         cpu_ns=None if user is None or system is None else user + system,
         peak_program_bytes=part["peak_rss_bytes"],
@@ -321,6 +339,9 @@ def _merged(one: Execution, other: Execution) -> Execution:
     one.end_time = max(one.end_time, other.end_time)
     one.wall_ns = (one.end_time - one.start_time) * 1000
     one.peak_program_bytes = _larger(one.peak_program_bytes, other.peak_program_bytes)
+    is_known = one.peak_memory_bytes is not None and other.peak_memory_bytes is not None
+    one.peak_memory_bytes = _larger(one.peak_memory_bytes, other.peak_memory_bytes) if is_known else None
+    one.verdict = verdict.agreed((one.verdict, other.verdict))
     one.requested_memory_bytes = _larger(one.requested_memory_bytes, other.requested_memory_bytes)
     one.is_shared_limit = one.is_shared_limit or other.is_shared_limit
     one.threads_peak = _larger(one.threads_peak, other.threads_peak)
@@ -331,7 +352,10 @@ def _merged(one: Execution, other: Execution) -> Execution:
 
 
 def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
-    """One row an execution and host: its programs, and the largest sums of their peaks and threads at one moment."""
+    """One row an execution and host: its programs, and the largest sums of their peaks and threads at one moment.
+
+    brief: the same sum over those that lived for less than _BRIEF_US.
+    """
     program = session.table("program", scope)
     program = program.filter((program.phase == "END") & program.task_id.notnull() & program.end_time.notnull())
     program = program.filter(~program.overhead.fill_null(False))
@@ -350,19 +374,27 @@ def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
         is_oom=program.oom_killed.fill_null(False).cast("int64"),
     )
     peak, threads = p.peak.fill_null(0), p.threads.fill_null(0)
+    is_brief = (p.finish - p.begin < _BRIEF_US).cast("int64")
     # Ends (0) come before starts (1) of the same moment: a program that exec replaces makes room for the next.
-    events = p.select(*_KEY, at=p.begin, turn=ibis.literal(1, "int64"), peak=peak, threads=threads).union(
-        p.select(*_KEY, at=p.finish, turn=ibis.literal(0, "int64"), peak=-peak, threads=-threads)
+    events = p.select(
+        *_KEY, at=p.begin, turn=ibis.literal(1, "int64"), peak=peak, brief=peak * is_brief, threads=threads
+    ).union(
+        p.select(
+            *_KEY, at=p.finish, turn=ibis.literal(0, "int64"), peak=-peak, brief=-peak * is_brief, threads=-threads
+        )
     )
     so_far = ibis.window(group_by=list(_KEY), order_by=[events.at, events.turn], rows=(None, 0))
     level = events.select(
         *_KEY,
         peak=events.peak.sum().over(so_far).cast("int64"),
+        brief=events.brief.sum().over(so_far).cast("int64"),
         threads=events.threads.sum().over(so_far).cast("int64"),
     )
-    together = level.group_by(*_KEY).aggregate(together=level.peak.max(), threads=level.threads.max())
+    together = level.group_by(*_KEY).aggregate(
+        together=level.peak.max(), brief=level.brief.max(), threads=level.threads.max()
+    )
     together = together.select(
-        "together", "threads", t_run="run_id", t_task="task_id", t_attempt="attempt", t_host="host_id"
+        "together", "brief", "threads", t_run="run_id", t_task="task_id", t_attempt="attempt", t_host="host_id"
     )
     counts = p.group_by(*_KEY).aggregate(
         programs=p.count(),
@@ -375,7 +407,7 @@ def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
             counts.attempt.fill_null(-1) == together.t_attempt.fill_null(-1)]  # fmt: skip
     both = counts.left_join(together, same)
     return both.select(
-        *_KEY, "programs", "forked", "oom_killed", "unknown_peaks", "unknown_threads", "threads",
+        *_KEY, "programs", "forked", "oom_killed", "unknown_peaks", "unknown_threads", "threads", "brief",
         together=ibis.cases((both.unknown_peaks < both.programs, both.together)),
     )  # fmt: skip
 
@@ -386,6 +418,7 @@ def _add_programs(one: Execution, row: Row) -> None:
     one.oom_killed += row["oom_killed"]
     one.unknown_peaks += row["unknown_peaks"]
     one.peak_together_bytes = _larger(one.peak_together_bytes, row["together"])
+    one.brief_together_bytes = max(one.brief_together_bytes, row["brief"])
     one.unknown_threads += row["unknown_threads"]
     one.threads_together = max(one.threads_together, row["threads"])
 

@@ -118,7 +118,8 @@ def efficiency(
 
     cpu = TotalCPU / (Elapsed * AllocCPUS) and memory = peak / requested memory (Slurm contribs/seff; jobstats
     has the same two: sum of used CPU seconds / (CPUs * elapsed), largest resident bytes / total). The peak is
-    that of the largest program. Where nothing was requested the hosts' sizes replace it (over_host).
+    that of all programs together, where records have it, and at least that of the largest one. Where nothing was
+    requested the hosts' sizes replace it (over_host).
     """
     over_host = not cpus and not memory
     if over_host:

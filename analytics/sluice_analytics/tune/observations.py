@@ -12,9 +12,11 @@ from .. import units
 from ..lake.expression import ibis
 from ..lake.session import Session
 from ..model.activity import are_work
+from ..model.verdict import WAITING
 from .failure import is_failed
 from .money import Host
 from .run_report import Observation, TaskRow, ToolRow
+from .tools import most
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -31,11 +33,11 @@ STRAGGLER_NS = 1_000_000_000
 STRAGGLER_TASKS = 4
 """Equal tasks that it takes to speak of a straggler"""
 
-CONTENDED = 0.3
-"""Share of a task's time that it waited for a CPU from which tasks contend: that of bound STARVED in the agent"""
+MUCH_DENIED = 0.3
+"""Share of a task's time that was denied to it from which it is reported: that of bound STARVED in the agent"""
 
-CONTENTION_NS = 1_000_000_000
-"""Shortest task that is looked at"""
+DENIED_NS = 1_000_000_000
+"""Shortest task of which it is reported what was denied to it"""
 
 PRESSURE = 0.2
 """Part of an interval in which something stalled (PSI some) that is worth a word"""
@@ -183,12 +185,19 @@ def _why_longer(task: TaskRow, usual: dict[str, float]) -> tuple[str, dict[str, 
     return (": with " + ", ".join(words) if words else ""), evidence
 
 
+def _denied(tasks: Iterable[TaskRow], what: str) -> list[TaskRow]:
+    """Tasks to which much was denied, most of it by what: RUN_QUEUE, THROTTLED or RECLAIM."""
+    return [
+        t for t in tasks if t.denied == what and (t.denied_share or 0) >= MUCH_DENIED and (t.wall_ns or 0) >= DENIED_NS
+    ]
+
+
 def contention(tasks: list[TaskRow], hosts: dict[str, Host]) -> list[Observation]:
     """Tasks that waited for a CPU while others of the run ran beside them, one observation a host."""
     found = []
     for host in hosts.values():
         own = [t for t in tasks if t.host_name == host.host_name and t.end_time is not None]
-        slow = [t for t in own if (t.shares.get("run_delay") or 0) >= CONTENDED and (t.wall_ns or 0) >= CONTENTION_NS]
+        slow = _denied(own, "RUN_QUEUE")
         starts, ends = sorted(t.start_time for t in own), sorted(t.end_time or 0 for t in own)
         beside = {
             t.task_id: bisect.bisect_left(starts, t.end_time or 0) - bisect.bisect_right(ends, t.start_time)
@@ -216,7 +225,7 @@ def contention(tasks: list[TaskRow], hosts: dict[str, Host]) -> list[Observation
                 {
                     "tasks": [t.task_id for t in slow],
                     "run_delay_ns": waited,
-                    "worst_run_delay_share": worst.shares.get("run_delay"),
+                    "worst_denied_share": worst.denied_share,
                     "beside_at_most": max(beside[t.task_id] for t in slow) - 1,
                     "cpus": host.cpus,
                     "psi_cpu_some_mean": pressure,
@@ -227,25 +236,67 @@ def contention(tasks: list[TaskRow], hosts: dict[str, Host]) -> list[Observation
 
 
 def starved(tasks: Iterable[TaskRow], reported: list[Observation]) -> list[Observation]:
-    """Tasks that the agent found STARVED beside which none of the run ran: by their own programs, or by other runs."""
+    """As contention, of tasks beside which none of the run ran: their own programs had too few CPUs, or other runs."""
     known = {task_id for o in reported for task_id in o.evidence["tasks"]}
     return [
         Observation(
             "STARVED",
             "WARNING",
             t.task_id,
-            f"{label(t)} waited {units.percent(t.shares.get('run_delay'))} of its time for a CPU while no other task "
+            f"{label(t)} waited {units.percent(t.denied_share)} of its time for a CPU while no other task "
             "of this run was running: its own programs have too few CPUs, or other programs of the host use them",
             {
-                "run_delay_share": t.shares.get("run_delay"),
+                "denied_share": t.denied_share,
                 "run_delay_ns": t.usage.run_delay_ns,
                 "parallelism": t.parallelism,
                 "programs": t.programs,
                 "requested_cpus": t.efficiency.requested_cpus,
             },
         )
-        for t in tasks
-        if t.bound == "STARVED" and (t.wall_ns or 0) >= CONTENTION_NS and t.task_id not in known
+        for t in _denied(tasks, "RUN_QUEUE")
+        if t.task_id not in known
+    ]
+
+
+def throttled(tasks: Iterable[TaskRow]) -> list[Observation]:
+    """Tasks to which the quota of their control group denied CPU time."""
+    return [
+        Observation(
+            "THROTTLED",
+            "WARNING",
+            t.task_id,
+            f"{label(t)} was kept from a CPU for {units.percent(t.denied_share)} of its time, most of it because its "
+            "control group had used up its quota of CPU time: with more CPUs it would have been faster",
+            {
+                "denied_share": t.denied_share,
+                "throttled_ns": t.bill.get("throttled_ns"),
+                "parallelism": t.parallelism,
+                "requested_cpus": t.efficiency.requested_cpus,
+            },
+        )
+        for t in _denied(tasks, "THROTTLED")
+    ]
+
+
+def reclaimed(tasks: Iterable[TaskRow]) -> list[Observation]:
+    """Tasks that had to wait for memory: to be made free, or to come back from swap or from files."""
+    return [
+        Observation(
+            "RECLAIM",
+            "WARNING",
+            t.task_id,
+            f"{label(t)} lost {units.percent(t.denied_share)} of its time, most of it waiting for memory: until some "
+            "was made free, or its own pages were read again",
+            {
+                "denied_share": t.denied_share,
+                "reclaim_ns": t.bill.get("reclaim_ns"),
+                "swap_ns": t.bill.get("swap_ns"),
+                "major_faults": t.usage.major_faults,
+                "peak_memory_bytes": t.peak_memory_bytes,
+                "requested_memory_bytes": t.efficiency.requested_memory_bytes,
+            },
+        )
+        for t in _denied(tasks, "RECLAIM")
     ]
 
 
@@ -280,17 +331,23 @@ def psi(host: Host, name: str, start_us: int, end_us: int) -> float | None:
 
 
 def idle(tasks: Iterable[TaskRow]) -> list[Observation]:
-    """Tasks that the agent found IDLE, of some length, and that hardly read or wrote."""
+    """Tasks of some length that waited for no device and no network, and that hardly read or wrote."""
     return [
         Observation(
             "IDLE",
             "INFO",
             t.task_id,
-            f"{label(t)} was idle for {units.percent(t.shares.get('idle'))} of its {units.duration(t.wall_ns)}",
-            {"wall_ns": t.wall_ns, "idle_share": t.shares.get("idle"), "cpu_share": t.shares.get("cpu")},
+            f"{label(t)} was idle for {units.percent(t.shares.get('idle'))} of its {units.duration(t.wall_ns)}"
+            + (f"; it waited most for: {t.waiting_for.lower()}" if t.waiting_for else ""),
+            {
+                "wall_ns": t.wall_ns,
+                "idle_share": t.shares.get("idle"),
+                "cpu_share": t.shares.get("cpu"),
+                "waiting_for": t.waiting_for,
+            },
         )
         for t in tasks
-        if t.bound == "IDLE"
+        if t.demand == WAITING
         and (t.wall_ns or 0) >= IDLE_NS
         and not are_work((t.usage.rchar or 0) + (t.usage.wchar or 0), (t.wall_ns or 0) / 1000)
     ]
@@ -342,11 +399,12 @@ def unused(tasks: Iterable[TaskRow]) -> list[Observation]:
                     "UNUSED_MEMORY",
                     "INFO",
                     t.task_id,
-                    f"{label(t)} used {units.size(t.usage.peak_rss_bytes)} of the "
+                    f"{label(t)} used {units.size(most(t.peak_memory_bytes, t.usage.peak_rss_bytes))} of the "
                     f"{units.size(e.requested_memory_bytes)} of memory that it requested",
                     {
                         "memory_efficiency": e.memory,
                         "requested_memory_bytes": e.requested_memory_bytes,
+                        "peak_memory_bytes": t.peak_memory_bytes,
                         "peak_rss_bytes": t.usage.peak_rss_bytes,
                     },
                 )

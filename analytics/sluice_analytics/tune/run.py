@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything that the lake knows of one run: `load` makes the RunReport behind `sluice tune RUN`.
 
-Totals of a run and of a task are those of its own records, which the agent added up, and so is `bound`; what
-no task accounts for (the driver, the engine's overhead) is the row "-". What the agent has no sum of (tools,
-curves, mean memory) is added up here from pieces of programs, which lose nothing (model/activity.py).
+Totals of a run and of a task are those of its own records, which the agent added up, and so are `demand` and
+`denied`; what no task accounts for (the driver, the engine's overhead) is the row "-". What the agent has no sum of
+(tools, curves, mean memory) is added up here from pieces of programs, which lose nothing (model/activity.py).
 """
 
 from __future__ import annotations
 
-from ..lake.columns import SUMS
+from ..lake.columns import BILL, SUMS
 from ..lake.session import Row, Scope, Session
+from ..model import verdict
 from ..model.activity import pieces
 from ..model.records import programs, run_scope, tasks
 from ..prices import Prices, add
@@ -21,7 +22,7 @@ from .losses import losses_of
 from .money import Host, cost, efficiency, hosts_of, reserved_cost, unpriced, used_cost
 from .run_report import Cost, Efficiency, Resources, RunReport, TaskRow
 from .timeline import gaps, timeline
-from .tools import COLUMNS, Key, Part, by_host, parts_of, program_rows, resources_of, tool_rows, total_of
+from .tools import COLUMNS, Key, Part, by_host, most, parts_of, program_rows, resources_of, tool_rows, total_of
 
 NO_TASK = "-"
 """task_id and name of what belongs to the run and to no task"""
@@ -66,6 +67,7 @@ def load(
     quiet = gaps(session, activity, bool(rows), run.start_time, last)
     of_hosts = by_host(parts)
     everything = total_of(of_hosts.values())
+    peak_memory = run.largest("peak_memory_bytes")
     listed = program_rows(session, all_programs, programs_limit)
     contended = observations.contention(rows, hosts)
     own = [*rows, _no_task(run, parts, hosts, prices)]
@@ -74,6 +76,8 @@ def load(
         *observations.stragglers(rows, _tools_of_unnamed(rows, parts)),
         *contended,
         *observations.starved(rows, contended),
+        *observations.throttled(rows),
+        *observations.reclaimed(rows),
         *observations.pressure_of_hosts(hosts, run.start_time, last),
         *observations.gap_observations(quiet, rows, run.wall_ns),
         *observations.retries(rows),
@@ -102,9 +106,14 @@ def load(
         lost_events=run.total("lost_events") or 0,
         parallelism=_parallelism(usage, run.wall_ns),
         bound=_one_of(run, "bound"),
+        **verdict.agreed(verdict.of_record(p) for p in run.parts).fields,
+        peak_memory_bytes=peak_memory,
+        peak_memory_source=next(
+            (p["peak_memory_source"] for p in run.parts if p["peak_memory_bytes"] == peak_memory), None
+        ),
         usage=_resources(usage, everything, run.wall_ns),
         efficiency=efficiency(
-            _cpu(usage), run.wall_ns, usage["peak_rss_bytes"],
+            _cpu(usage), run.wall_ns, most(peak_memory, usage["peak_rss_bytes"]),
             run.total("requested_cpus"), run.largest("requested_memory_bytes"), list(hosts.values()),
         ),
         cost=_run_cost(run, of_hosts, rows, hosts, prices),
@@ -178,10 +187,16 @@ def _task_row(row: Row, part: Part, host: Host | None, prices: Prices | None) ->
         exit_code=row["exit_code"],
         exit_signal=row["exit_signal"],
         bound=row["bound"],
+        **verdict.of_record(row).fields,
         shares={name: row["share_" + name] for name in SHARES},
+        bill={name: row["bill_" + name] for name in BILL},
+        own_bill={name: row["own_" + name] for name in BILL},
+        peak_memory_bytes=row["peak_memory_bytes"],
+        peak_memory_source=row["peak_memory_source"],
         usage=_resources(row, part, row["wall_ns"]),
         efficiency=efficiency(
-            _cpu(row), row["wall_ns"], row["peak_rss_bytes"], cpus, memory, [host] if host else []
+            _cpu(row), row["wall_ns"], most(row["peak_memory_bytes"], row["peak_rss_bytes"]), cpus, memory,
+            [host] if host else [],
         ),
         cost=cost(
             used_cost(host, _cpu(row), part.rss_byte_ns), reserved_cost(host, row["wall_ns"], cpus, memory), prices

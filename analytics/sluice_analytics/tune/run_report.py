@@ -45,8 +45,8 @@ class Resources:
 class Efficiency:
     """Used against requested. Source: Slurm's seff and Princeton's jobstats.
 
-    cpu = CPU time / (wall * requested CPUs); memory = peak resident bytes / requested bytes. None where
-    nothing was requested or measured. over_host: the request is unknown and the host's size replaces it.
+    cpu = CPU time / (wall * requested CPUs); memory = peak bytes / requested bytes. None where nothing was
+    requested or measured. over_host: the request is unknown and the host's size replaces it.
     """
 
     requested_cpus: float | None = None
@@ -88,7 +88,20 @@ class TaskRow:
     exit_code: int | None
     exit_signal: int | None
     bound: str | None
+    """demand and denied in one word, for readers of earlier versions"""
+    demand: str | None = None
+    demand_confidence: float | None = None
+    waiting_for: str | None = None
+    denied: str | None = None
+    denied_share: float | None = None
     shares: dict[str, float | None]
+    bill: dict[str, int | None] = dataclasses.field(default_factory=dict)
+    """What became of its threads' time; see the Task schema"""
+    own_bill: dict[str, int | None] = dataclasses.field(default_factory=dict)
+    """What became of its own time, wall_ns"""
+    peak_memory_bytes: int | None = None
+    """The most that its programs held at once; usage.peak_rss_bytes is that of the largest"""
+    peak_memory_source: str | None = None
     usage: Resources
     efficiency: Efficiency
     cost: Cost
@@ -111,6 +124,11 @@ class ToolRow:
     """Sum over its programs"""
     usage: Resources
     bound: str | None
+    demand: str | None = None
+    demand_confidence: float | None = None
+    waiting_for: str | None = None
+    denied: str | None = None
+    denied_share: float | None = None
     share_of_cpu: float | None
     share_of_io: float | None
     cost: Cost = dataclasses.field(default_factory=Cost)
@@ -171,7 +189,7 @@ class Failure:
 
 @dataclasses.dataclass
 class Observation:
-    """Something worth knowing: STRAGGLER, CONTENTION, STUCK, IDLE, GAP, RETRIES, UNUSED_CPUS, UNUSED_MEMORY…"""
+    """Something worth knowing: STRAGGLER, CONTENTION, THROTTLED, STUCK, IDLE, GAP, RETRIES, UNUSED_CPUS…"""
 
     kind: str
     severity: str
@@ -275,6 +293,14 @@ class RunReport:
     lost_events: int
     parallelism: float | None
     bound: str | None
+    demand: str | None = None
+    demand_confidence: float | None = None
+    waiting_for: str | None = None
+    denied: str | None = None
+    denied_share: float | None = None
+    peak_memory_bytes: int | None = None
+    """On the host with most; as a task's"""
+    peak_memory_source: str | None = None
     usage: Resources
     efficiency: Efficiency
     cost: Cost

@@ -280,7 +280,7 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
             f"; killed for memory in {len(killed)} executions, at {units.size(floor[0])}"
             + (f", {len(retried)} succeeded when they were retried" if retried else "")
         )  # fmt: skip
-    held_up = sum(e.bound == "MEMORY" for e in basis.succeeded)
+    held_up = sum(e.verdict.demand == "MEMORY" or e.verdict.denied == "RECLAIM" for e in basis.succeeded)
     if held_up * 2 >= len(basis.succeeded):
         sentence += f"; memory delayed it in {held_up} of {len(basis.succeeded)}"
     rho, fit = grows_with_input(used)
@@ -289,8 +289,10 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         "oom_killed_executions": len(killed),
         "oom_peak_bytes": floor[0] if floor else None,
         "spearman_peak_rchar": rho,
-        "peaks_are": "the largest sum of peaks of programs alive at one moment, an upper bound: they need not peak at "
-        "once, and pages that a forked child shares count for each; no more than a limit that held",
+        "peaks_are": "what the programs of an execution held at once, as the agent saw it once a second, and the "
+        "largest sum of peaks of programs too brief for that; of records of older agents, the largest sum of peaks of "
+        "all programs alive at one moment; at least the largest program's, no more than a limit that held",
+        "executions_with_peak_memory": sum(e.peak_memory_bytes is not None for e in used),
         "forked_programs": largest.forked,
         "programs_of_unknown_peak": sum(e.unknown_peaks for e in used),
         "host_memory_bytes": most,

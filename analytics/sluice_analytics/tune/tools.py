@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..lake.columns import SUMS
 from ..lake.expression import ibis
 from ..lake.session import Row, Session
+from ..model import verdict
 from ..model.records import failed
 from ..prices import add
 from .money import Host, used_cost
@@ -155,7 +156,8 @@ def tool_rows(parts: dict[Key, Part], tasks: list[TaskRow], wall_ns: int, hosts:
     for tool, own in by_tool.items():
         part = totals[tool]
         names = {by_id[task_id].name for task_id, _, _ in own if task_id in by_id}
-        bounds = {by_id[task_id].bound if task_id in by_id else None for task_id, _, _ in own}
+        its_tasks = {task_id: by_id.get(task_id) if task_id is not None else None for task_id, _, _ in own}
+        bounds = {t.bound if t else None for t in its_tasks.values()}
         money = add([used_cost(hosts.get(h), p.cpu_ns, p.rss_byte_ns) for h, p in on_hosts[tool].items()])
         rows.append(
             ToolRow(
@@ -166,12 +168,19 @@ def tool_rows(parts: dict[Key, Part], tasks: list[TaskRow], wall_ns: int, hosts:
                 wall_ns=part.wall_ns,
                 usage=resources_of(part, wall_ns),
                 bound=bounds.pop() if len(bounds) == 1 else None,
+                **verdict.agreed(verdict_of(t) for t in its_tasks.values()).fields,
                 share_of_cpu=_share(part.cpu_ns, whole.cpu_ns),
                 share_of_io=_share(storage(part), storage(whole)),
                 cost=Cost(used=money),
             )
         )
     return sorted(rows, key=lambda r: (-(r.share_of_cpu or 0), r.tool))
+
+
+def verdict_of(task: TaskRow | None) -> verdict.Verdict:
+    """A task's verdict; None: of what belongs to no task, of which there is none."""
+    names = [f.name for f in dataclasses.fields(verdict.Verdict)]
+    return verdict.Verdict(**{name: getattr(task, name) for name in names}) if task else verdict.Verdict()
 
 
 def storage(part: Part) -> int | None:

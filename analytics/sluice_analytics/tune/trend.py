@@ -42,6 +42,8 @@ class Point:
     state: str
     wall_ns: int
     cpu_ns: int | None
+    peak_memory_bytes: int | None
+    """Of all programs together; None: written by an older agent"""
     peak_rss_bytes: int | None
     """Of the largest program"""
     rchar: int | None
@@ -103,6 +105,7 @@ def points(
                 state=state,
                 wall_ns=run.wall_ns,
                 cpu_ns=_sum(usage["cpu_user_ns"], usage["cpu_system_ns"]),
+                peak_memory_bytes=run.largest("peak_memory_bytes"),
                 peak_rss_bytes=usage["peak_rss_bytes"],
                 rchar=usage["rchar"],
                 storage_bytes=_sum(usage["read_bytes"], usage["write_bytes"]),
@@ -143,18 +146,31 @@ def _costs(session: Session, runs: Sequence[find.Run], hosts: dict[str, money.Ho
 
 
 _METRICS: tuple[tuple[str, str, Unit], ...] = (
-    ("wall_ns", "wall", "ns"), ("cpu_ns", "CPU", "ns"), ("peak_rss_bytes", "peak of the largest program", "size"),
+    ("wall_ns", "wall", "ns"), ("cpu_ns", "CPU", "ns"), ("peak_memory_bytes", "peak memory", "size"),
+    ("peak_rss_bytes", "peak of the largest program", "size"),
     ("rchar", "bytes read", "size"), ("storage_bytes", "storage I/O", "size"), ("cost", "cost", "money"),
     ("failed_tasks", "failed tasks", "count"),
 )  # fmt: skip
 
 
+def has_peak_memory(found: Sequence[Point]) -> bool:
+    """Does each of these runs have the peak of all programs together?"""
+    return bool(found) and all(p.peak_memory_bytes is not None for p in found)
+
+
 def metrics(found: Sequence[Point], last: int | None = None) -> list[Metric]:
-    """Each figure with its statistics. last: set so many last runs against those before, and look for no step."""
+    """Each figure with its statistics. last: set so many last runs against those before, and look for no step.
+
+    Of the two peaks, that of all programs together where each run that succeeded has it, else that of the largest one:
+    both in a row would be a step where the agent was upgraded.
+    """
     ended = [p for p in found if p.state in ("SUCCEEDED", "FAILED")]
     good = [p for p in ended if p.state == "SUCCEEDED"]
+    other_peak = "peak_rss_bytes" if has_peak_memory(good) else "peak_memory_bytes"
     made = []
     for name, title, kind in _METRICS:
+        if name == other_peak:
+            continue
         of = ended if name == "failed_tasks" else good
         known = [p for p in of if getattr(p, name) is not None]
         metric = Metric(name, title, kind, [float(getattr(p, name)) for p in known], [p.run_id for p in known])
