@@ -56,6 +56,9 @@ def task(at: int, name: str, start: float, wall: float, **fields: object) -> Tas
         exit_code=0,
         exit_signal=None,
         bound="COMPUTE",
+        demand="COMPUTE",
+        denied="NOTHING",
+        denied_share=0.0,
         shares=dict.fromkeys(SHARES, 0.2),
         usage=Resources(
             cpu_user_ns=round(wall * 4e8),
@@ -108,6 +111,7 @@ def tool(name: str, programs: int, cpu_s: float, **fields: object) -> ToolRow:
         failed=0,
         wall_ns=round(cpu_s * 2e9),
         bound="COMPUTE",
+        demand="COMPUTE",
         usage=Resources(cpu_user_ns=round(cpu_s * 1e9), cpu_system_ns=0, read_bytes=MIB, write_bytes=MIB),
         share_of_cpu=0.5,
         share_of_io=0.25,
@@ -149,6 +153,9 @@ def run(tasks: list[TaskRow], programs: list[ProgramRow], seconds: float, **fiel
         lost_events=0,
         parallelism=2.0,
         bound="COMPUTE",
+        demand="COMPUTE",
+        denied="RECLAIM",
+        denied_share=0.12,
         usage=Resources(
             cpu_user_ns=round(seconds * 15e8),
             cpu_system_ns=round(seconds * 5e8),
@@ -179,10 +186,13 @@ def run(tasks: list[TaskRow], programs: list[ProgramRow], seconds: float, **fiel
 def failed_run() -> RunReport:
     """Two minutes: `align` three times, `sort <hostile>`, `call`, which was killed for memory; and the driver."""
     align = [task(n, "align", 5 + 20 * n, 18) for n in range(3)]
-    align[0].bound = "IO"
-    odd = task(3, "sort " + HOSTILE, 70, 10, sample=None, bound="MEMORY")
-    call = task(4, "call", 85, 30, sample=None, exit_code=None, exit_signal=9, failed_programs=1, bound="STARVED")
-    driver = task(5, NO_TASK, 0, 120, task_id=NO_TASK, sample=None, bound=None)
+    align[0].demand = "STORAGE"
+    odd = task(3, "sort " + HOSTILE, 70, 10, sample=None, demand="MEMORY", denied=None, denied_share=None)
+    call = task(
+        4, "call", 85, 30, sample=None, exit_code=None, exit_signal=9, failed_programs=1, demand="WAITING_FOR",
+        waiting_for="PIPE", denied="RUN_QUEUE", denied_share=0.45, peak_memory_bytes=5 * GIB,
+    )  # fmt: skip
+    driver = task(5, NO_TASK, 0, 120, task_id=NO_TASK, sample=None, bound=None, demand=None, denied=None)
     programs = [program(0, None, 0, 120, tool="snakemake", command="snakemake -c4", exit_code=1)]
     for n, t in enumerate(align):
         command = f"bwa mem ref.fa S{n}.fq"

@@ -165,7 +165,9 @@ def test_a_long_timeline_is_thinned_by_means() -> None:
 
 
 def test_a_run_of_nothing_has_a_page() -> None:
-    report = run([], [], 0, tools=[], programs_total=0, hosts=[], parallelism=None, bound=None, pipeline=None)
+    report = run(
+        [], [], 0, tools=[], programs_total=0, hosts=[], parallelism=None, demand=None, denied=None, pipeline=None
+    )
     report.run_name = None
     report.timeline.series = {}
     assert Page(html.render(report)).data()["run"]["run_id"] == report.run_id

@@ -198,7 +198,10 @@ def test_tasks_by_name(opener: Opener) -> None:
     names = column(page, "steps-table", 1)
     assert names[:2] == ["align", "call"] and names[-1] == "without a task"
     align = page.locator("#steps-table tbody tr").first.inner_text()
-    assert "I/O 1\u00d7" in align and "compute 2\u00d7" in align  # bounds of its three executions
+    assert "storage 1\u00d7" in align and "compute 2\u00d7" in align  # demands of its three executions
+    call = page.locator("#steps-table tbody tr").nth(1).inner_text()
+    assert "waits: pipe" in call and "run queue 45%" in call and "5.0 GiB" in call
+    assert "waits: pipe" in column(page, "executions-table", 5)
     assert "54.0 s" in align and "18.0 s" in align  # 3 · 18 s, median
     assert "27.0 s" in align and "0.5" in align  # CPU time, CPUs used
     assert "CPUs 1" in align  # what is recommended
@@ -330,7 +333,7 @@ def test_colours_by_tool(opener: Opener) -> None:
     page = opener(failed_run())
     fills = "all => [...new Set(all.map(b => b.getAttribute('fill')))].filter(f => f && f.startsWith('var'))"
     bars = page.locator(".gantt svg .layer_1_marks path")
-    assert {"var(--compute)", "var(--io)", "var(--starved)", "var(--memory)"} <= set(bars.evaluate_all(fills))
+    assert {"var(--compute)", "var(--storage)", "var(--waiting-for)", "var(--memory)"} <= set(bars.evaluate_all(fills))
     assert "C compute" in page.locator(".legend").inner_text()
     page.get_by_role("button", name="tool", exact=True).click()
     assert "var(--tool-0)" in bars.evaluate_all(fills) and "bwa mem" in page.locator(".legend").inner_text()
@@ -375,9 +378,9 @@ def simulated(rgb: list[int], kind: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["normal", "protan", "deutan"])
-def test_bounds_can_be_distinguished_by_the_colour_blind(opener: Opener, scheme: str, kind: str) -> None:
+def test_demands_can_be_distinguished_by_the_colour_blind(opener: Opener, scheme: str, kind: str) -> None:
     page = opener(failed_run(), scheme=scheme)
-    names = ["compute", "memory", "io", "network", "starved", "idle", "mixed"]
+    names = ["compute", "memory", "storage", "network-fs", "network", "waiting-for", "mixed"]
     colors = {
         name: simulated(
             page.evaluate(
@@ -455,7 +458,7 @@ def test_fifty_thousand_programs(opener: Opener) -> None:
 
 
 def test_a_run_of_nothing(opener: Opener) -> None:
-    report = run([], [], 0, tools=[], programs_total=0, hosts=[], parallelism=None, bound=None)
+    report = run([], [], 0, tools=[], programs_total=0, hosts=[], parallelism=None, demand=None, denied=None)
     report.timeline.series = {}
     page = opener(report)
     assert "There is no record of tasks" in page.locator("#steps").inner_text()

@@ -149,7 +149,7 @@ def _run(report: RunReport) -> dict[str, Any]:
     plain = (
         "run_id", "run_name", "pipeline", "engine", "command", "work_dir", "hosts", "state", "end_time", "last_time",
         "wall_ns", "exit_code", "exit_signal", "programs_total", "failed_programs", "lost_events", "parallelism",
-        "bound", "warnings",
+        "demand", "waiting_for", "denied", "denied_share", "peak_memory_bytes", "warnings",
     )  # fmt: skip
     run = {name: getattr(report, name) for name in plain}
     run["start_us"] = report.start_time
@@ -176,11 +176,14 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
+_TASK_TEXTS = ("name", "sample", "engine", "host_name", "demand", "waiting_for", "denied", "work_dir")
+
+
 def _task_columns(tasks: list[TaskRow], start: int, texts: _Texts) -> dict[str, list[Any]]:
     def row(t: TaskRow) -> dict[str, Any]:
         return {
             "id": t.task_id,
-            **{n: texts(getattr(t, n)) for n in ("name", "sample", "engine", "host_name", "bound", "work_dir")},
+            **{n: texts(getattr(t, n)) for n in _TASK_TEXTS},
             "start": t.start_time - start,
             "end": _after(t.end_time, start),
             "wall": t.wall_ns,
@@ -188,6 +191,8 @@ def _task_columns(tasks: list[TaskRow], start: int, texts: _Texts) -> dict[str, 
             **{n: getattr(t, n) for n in ("attempt", "programs", "failed_programs", "exit_code", "exit_signal")},
             "none": int(t.task_id == NO_TASK),
             "retried": int(t.retried),
+            "denied_share": _short(t.denied_share),
+            "peak_memory": t.peak_memory_bytes,
             "shares": [_short(t.shares.get(name)) for name in SHARES],
             "usage": [value if value is None else int(value) for value in dataclasses.asdict(t.usage).values()],
             "cpus": t.efficiency.requested_cpus,

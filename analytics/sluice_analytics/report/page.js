@@ -92,20 +92,36 @@ function exit_mark(code, signal, ended) {
 	return el("span.chip.muted", {}, exit_text(code, signal, ended));
 }
 
-const BOUNDS = {
-	COMPUTE: ["C", "compute", "CPUs were busy nearly all of the time"],
-	MEMORY: ["M", "memory", "waiting for memory: faults, swap, reclaim"],
-	IO: ["D", "I/O", "waiting for storage"],
-	NETWORK: ["N", "network", "waiting for the network"],
-	STARVED: ["S", "starved", "ready to run, but without a CPU"],
-	IDLE: ["I", "idle", "waiting for something else"],
-	MIXED: ["X", "mixed", "no single cause"],
+const DEMANDS = {
+	COMPUTE: ["C", "compute", "it would be bound by CPUs on an idle host"],
+	MEMORY: ["M", "memory", "it waits for its own pages, near the limit of its memory"],
+	STORAGE: ["D", "storage", "it waits for block devices"],
+	NETWORK_FS: ["F", "network fs", "it waits for NFS, Lustre, FUSE and the like"],
+	NETWORK: ["N", "network", "it waits for the network"],
+	WAITING_FOR: ["W", "waits", "it waits for something else"],
+	MIXED: ["X", "mixed", "nothing has most of its time"],
 };
-const bound_color = bound => `var(--${BOUNDS[bound] ? bound.toLowerCase() : "unknown"})`;
+const DENIED = {
+	RUN_QUEUE: "others had the CPUs",
+	THROTTLED: "the quota of its control group was used up",
+	RECLAIM: "it had to wait for memory",
+};
+const word_of = name => name.toLowerCase().replaceAll("_", " ");
+const demand_color = demand => `var(--${DEMANDS[demand] ? word_of(demand).replaceAll(" ", "-") : "unknown"})`;
+const demand_text = (demand, waiting_for) => demand == null ? null : waiting_for == null ? DEMANDS[demand]?.[1] ?? word_of(demand) :
+	`waits: ${word_of(waiting_for)}`;
+const denied_text = (denied, share) => denied == null || denied === "NOTHING" ? null :
+	`${word_of(denied)}${share == null ? "" : ` ${fmt.percent(share)}`}`;
 
-function bound_chip(bound) {
-	if (bound == null) return el("span.muted", {}, DASH);
-	return el("span.chip", { title: BOUNDS[bound]?.[2] }, el("span.swatch", { "--c": bound_color(bound) }), BOUNDS[bound]?.[1] ?? bound);
+function demand_chip(demand, waiting_for) {
+	if (demand == null) return el("span.muted", {}, DASH);
+	return el("span.chip", { title: DEMANDS[demand]?.[2] }, el("span.swatch", { "--c": demand_color(demand) }), demand_text(demand,
+		waiting_for));
+}
+
+function denied_chip(denied, share) {
+	const text = denied_text(denied, share);
+	return text == null ? el("span.muted", {}, DASH) : el("span.chip", { title: DENIED[denied] }, text);
 }
 
 const section = (id, title, ...rest) => el("section", { id, "aria-labelledby": `${id}-title` }, el("div.head", {}, el(
@@ -154,7 +170,8 @@ function header() {
 				.exit_signal) ? ` (${exit_text(RUN.exit_code, RUN.exit_signal)})` : null),
 			RUN.run_name && RUN.run_name !== title ? el("span", {}, RUN.run_name) : null,
 			RUN.engine ? el("span", {}, RUN.engine) : null,
-			el("span", {}, fmt.time(RUN.start_us)), RUN.bound ? bound_chip(RUN.bound) : null)),
+			el("span", {}, fmt.time(RUN.start_us)), RUN.demand ? demand_chip(RUN.demand, RUN.waiting_for) : null,
+			denied_text(RUN.denied) ? el("span", {}, "denied: ", denied_chip(RUN.denied, RUN.denied_share)) : null)),
 		theme);
 }
 
@@ -186,7 +203,7 @@ function facts() {
 			tile("CPU time", fmt.ns(cpu), RUN.parallelism == null ? null : `${fmt.cores(RUN.parallelism)} CPUs in use on average`),
 			tile("CPU efficiency", fmt.percent(e.cpu), e.cpu == null ? "nothing known was requested" : against(e.requested_cpus ??
 				capacity_of("cpus"), n => some(n, "CPU"))),
-			tile("Peak memory", fmt.size(u.peak_rss_bytes), e.memory == null ? null :
+			tile("Peak memory", fmt.size(RUN.peak_memory_bytes ?? u.peak_rss_bytes), e.memory == null ? null :
 				`${e.memory < 0.01 ? "under 1%" : fmt.percent(e.memory)} ${against(e.requested_memory_bytes ?? capacity_of("memory_bytes"), fmt.size)}`
 				),
 			tile("Read from storage", fmt.size(u.read_bytes), `${fmt.size(u.write_bytes)} written`),

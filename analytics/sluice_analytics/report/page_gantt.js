@@ -73,8 +73,8 @@ function visible_rows(nodes, level = 1, id = "root", rows = []) {
 
 const task_span = i => [TASKS.start[i] / US, (TASKS.end[i] ?? RUN.last_time - RUN.start_us) / US];
 const program_span = i => [PROGRAMS.start[i] / US, (PROGRAMS.end[i] ?? RUN.last_time - RUN.start_us) / US];
-const task_color = i => view.color === "tool" ? tool_color(task_tool.get(i)) : bound_color(task_text("bound", i));
-const program_color = i => view.color === "tool" ? tool_color(text_of(PROGRAMS.tool[i])) : program_home(i) == null ? bound_color(null) :
+const task_color = i => view.color === "tool" ? tool_color(task_tool.get(i)) : demand_color(task_text("demand", i));
+const program_color = i => view.color === "tool" ? tool_color(text_of(PROGRAMS.tool[i])) : program_home(i) == null ? demand_color(null) :
 	task_color(PROGRAMS.task[i]);
 
 function bars_of(rows) {
@@ -117,17 +117,18 @@ function merged(spans) {
 
 // ---- the rows as elements
 
-const row_mark = r => r.kind === "task" ? TASKS.bound[r.at] == null ? null : el("span.letter", { "--c": bound_color(task_text("bound", r
-		.at)), title: BOUNDS[task_text("bound", r.at)]?.[1] }, BOUNDS[task_text("bound", r.at)]?.[0] ?? "?") : null;
+const row_mark = r => r.kind === "task" ? TASKS.demand[r.at] == null ? null : el("span.letter", { "--c": demand_color(task_text("demand", r
+		.at)), title: DEMANDS[task_text("demand", r.at)]?.[1] }, DEMANDS[task_text("demand", r.at)]?.[0] ?? "?") : null;
 
 function row_words(r) {
 	const i = r.at,
 		of = r.kind === "task" ? TASKS : PROGRAMS,
 		exit = () => exit_text(of.exit_code[i], of.exit_signal[i], of.end[i] != null);
 	if (r.kind === "task") {
-		const bound = task_text("bound", i),
-			words = [`${fmt.ns(TASKS.wall[i])} from ${fmt.us(TASKS.start[i])}`, exit(), bound && `bound: ${BOUNDS[bound]?.[1] ?? bound}`,
-				DATA.critical_path.includes(i) && "on the critical path"
+		const demand = demand_text(task_text("demand", i), task_text("waiting_for", i)),
+			denied = task_denied(i),
+			words = [`${fmt.ns(TASKS.wall[i])} from ${fmt.us(TASKS.start[i])}`, exit(), demand && `demand: ${demand}`, denied &&
+				`denied: ${denied}`, DATA.critical_path.includes(i) && "on the critical path"
 			];
 		return `${task_label(i)}: ${words.filter(w => w).join(", ")}`;
 	}

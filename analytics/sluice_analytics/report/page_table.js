@@ -6,6 +6,8 @@ const PAGE_ROWS = 50;
 
 const task_text = (name, i) => text_of(TASKS[name][i]);
 const task_use = (i, name) => TASKS.usage[i][USAGE.indexOf(name)];
+const task_peak = i => TASKS.peak_memory[i] ?? task_use(i, "peak_rss_bytes");
+const task_denied = i => denied_text(task_text("denied", i), TASKS.denied_share[i]);
 const task_cpu = i => sum([task_use(i, "cpu_user_ns"), task_use(i, "cpu_system_ns")]);
 const task_net = i => sum([task_use(i, "net_rx_bytes"), task_use(i, "net_tx_bytes")]);
 const task_failed = i => is_failed(TASKS.exit_code[i], TASKS.exit_signal[i]);
@@ -120,14 +122,25 @@ const median = values => {
 };
 const largest = values => values.reduce((a, b) => a == null || (b != null && b > a) ? b : a, null);
 
+// How many of these executions have each value of what(), the most first: [what it is made of, how many].
+function kinds_of(of, what, parts) {
+	const found = new Map();
+	for (const i of of) {
+		if (what(i) == null) continue;
+		const key = parts(i).join();
+		found.set(key, [parts(i), (found.get(key)?.[1] ?? 0) + 1]);
+	}
+	return [...found.values()].sort((a, b) => b[1] - a[1]);
+}
+
+const kinds_cell = (kinds, chip) => kinds.length ? kinds.slice(0, 3).map(([parts, n]) => el("div.keep", {}, chip(...parts), kinds.length > 1 ?
+	` ${n}×` : "")) : DASH;
+
 // One row a task name: its executions together.
 function steps() {
 	const by = new Map();
 	for (const i of range(count_of(TASKS))) by.set(TASKS.name[i], [...by.get(TASKS.name[i]) ?? [], i]);
 	return [...by].map(([name, of]) => {
-		const bounds = new Map();
-		for (const i of of)
-			if (task_text("bound", i)) bounds.set(task_text("bound", i), (bounds.get(task_text("bound", i)) ?? 0) + 1);
 		const none = TASKS.none[of[0]] === 1,
 			wall = none ? [null] : of.map(i => TASKS.wall[i]),
 			cpu = of.map(task_cpu);
@@ -136,7 +149,9 @@ function steps() {
 			of,
 			n: none ? null : of.length,
 			failed: of.filter(task_failed).length,
-			bounds: [...bounds].sort((a, b) => b[1] - a[1]),
+			demands: kinds_of(of, i => task_text("demand", i), i => [task_text("demand", i), task_text("waiting_for", i)]),
+			denials: kinds_of(of, i => denied_text(task_text("denied", i)), i => [task_text("denied", i)]),
+			denied_share: largest(of.map(i => TASKS.denied_share[i])),
 			wall: sum(wall),
 			median: median(wall),
 			longest: largest(wall),
@@ -144,7 +159,7 @@ function steps() {
 			parallelism: sum(wall) ? sum(cpu) / sum(wall) : null,
 			cpu_efficiency: median(of.map(i => TASKS.cpu_efficiency[i])),
 			memory_efficiency: largest(of.map(i => TASKS.memory_efficiency[i])),
-			peak: largest(of.map(i => task_use(i, "peak_rss_bytes"))),
+			peak: largest(of.map(task_peak)),
 			read: sum(of.map(i => task_use(i, "read_bytes"))),
 			written: sum(of.map(i => task_use(i, "write_bytes"))),
 			net: sum(of.map(task_net)),
@@ -174,8 +189,11 @@ function steps_section() {
 		{ title: single ? "Exit" : "Failed", value: s => s.failed, show: s => TASKS.none[s.of[0]] ? "" : single ? exit_mark(TASKS
 				.exit_code[s.of[0]], TASKS.exit_signal[s.of[0]], TASKS.end[s.of[0]] != null) : s.failed ? el("span.bad", {},
 				`✖ ${s.failed}`) : "0", num: !single },
-		{ title: "Bound", value: s => s.bounds[0]?.[0], show: s => s.bounds.length ? s.bounds.slice(0, 3).map(([b, n]) => el(
-			"div.keep", {}, bound_chip(b), s.bounds.length > 1 ? ` ${n}×` : "")) : DASH, help: "what held it back" },
+		{ title: "Demand", value: s => s.demands[0]?.[0].join(), show: s => kinds_cell(s.demands, demand_chip),
+			help: "what it would be bound by on an idle host" },
+		rows.some(s => s.denials.length) && { title: "Denied", value: s => s.denials.length ? s.denied_share : null,
+			show: s => kinds_cell(s.denials, s.of.length === 1 ? denied => denied_chip(denied, s.denied_share) : denied_chip),
+			help: "what neighbours or limits took" },
 		DATA.recommendations.length && { title: "Recommended", value: s => s.advice.length || null, show: s => s.advice.length ? s
 				.advice.map(short_advice).join("; ") : "", wide: rows.some(s => s.advice.length) },
 		{ title: "Wall", value: s => s.wall, show: s => fmt.ns(s.wall), num: true },
@@ -219,6 +237,8 @@ function task_detail(i) {
 		"requested CPUs": t("over_host") ? null : t("cpus"),
 		"requested memory": t("over_host") ? null : t("memory") && fmt.size(t("memory")),
 		"user / system": `${fmt.ns(task_use(i, "cpu_user_ns"))} / ${fmt.ns(task_use(i, "cpu_system_ns"))}`,
+		denied: task_denied(i),
+		"largest program": fmt.size(task_use(i, "peak_rss_bytes")),
 		"mean memory": fmt.size(task_use(i, "mean_rss_bytes")),
 		faults: `${fmt.count(task_use(i, "minor_faults"))} minor, ${fmt.count(task_use(i, "major_faults"))} major`,
 		"without a CPU": fmt.ns(task_use(i, "run_delay_ns")),
@@ -245,12 +265,14 @@ function executions_section() {
 		{ title: "Exit", value: i => TASKS.exit_signal[i] != null ? 128 + TASKS.exit_signal[i] : TASKS.exit_code[i], show: i =>
 				exit_mark(TASKS.exit_code[i], TASKS.exit_signal[i], TASKS.end[i] != null) },
 		{ title: "Attempt", value: i => TASKS.attempt[i], show: i => fmt.count(TASKS.attempt[i]), num: true },
-		{ title: "Bound", value: i => task_text("bound", i), show: i => bound_chip(task_text("bound", i)) },
+		{ title: "Demand", value: i => demand_text(task_text("demand", i), task_text("waiting_for", i)), show: i => demand_chip(
+			task_text("demand", i), task_text("waiting_for", i)) },
+		rows.some(task_denied) && { title: "Denied", value: task_denied, show: i => denied_chip(task_text("denied", i), TASKS
+			.denied_share[i]) },
 		{ title: "Start", value: i => TASKS.start[i], show: i => fmt.us(TASKS.start[i]), num: true, help: "after the run's start" },
 		{ title: "Wall", value: i => TASKS.wall[i], show: i => fmt.ns(TASKS.wall[i]), num: true },
 		{ title: "CPUs used", value: i => TASKS.parallelism[i], show: i => fmt.cores(TASKS.parallelism[i]), num: true },
-		{ title: "Peak memory", value: i => task_use(i, "peak_rss_bytes"), show: i => fmt.size(task_use(i, "peak_rss_bytes")),
-		num: true },
+		{ title: "Peak memory", value: task_peak, show: i => fmt.size(task_peak(i)), num: true },
 		{ title: "Read", value: i => task_use(i, "read_bytes"), show: i => fmt.size(task_use(i, "read_bytes")), num: true },
 		{ title: "Written", value: i => task_use(i, "write_bytes"), show: i => fmt.size(task_use(i, "write_bytes")), num: true },
 		{ title: "Programs", value: i => TASKS.programs[i], show: i => fmt.count(TASKS.programs[i]), num: true },
@@ -258,7 +280,7 @@ function executions_section() {
 	].filter(c => c);
 	return section("executions", "Every execution", null, make_table("executions-table", rows, columns, {
 		caption: "Task executions",
-		sort: [6, true],
+		sort: [columns.findIndex(c => c.title === "Wall"), true],
 		placeholder: "Search tasks and samples",
 		search: i => `${task_label(i)} ${task_text("host_name", i)} ${TASKS.id[i]}`,
 		detail: task_detail,
@@ -271,17 +293,19 @@ function tools_section() {
 	const use = name => t => t.usage[name],
 		cpu = t => sum([t.usage.cpu_user_ns, t.usage.cpu_system_ns]),
 		net = t => sum([t.usage.net_rx_bytes, t.usage.net_tx_bytes]);
-	return section("tools", "By tool", null, make_table("tools-table", DATA.tools, [
+	const columns = [
 		{ title: "Tool", value: t => t.tool },
 		{ title: "n", value: t => t.programs, show: t => fmt.count(t.programs), num: true, help: "programs" },
 		{ title: "Failed", value: t => t.failed, show: t => t.failed ? el("span.bad", {}, `✖ ${fmt.count(t.failed)}`) : "0",
 			num: true },
-		{ title: "Bound", value: t => t.bound, show: t => bound_chip(t.bound) },
+		{ title: "Demand", value: t => demand_text(t.demand, t.waiting_for), show: t => demand_chip(t.demand, t.waiting_for) },
+		DATA.tools.some(t => denied_text(t.denied)) && { title: "Denied", value: t => denied_text(t.denied, t.denied_share),
+			show: t => denied_chip(t.denied, t.denied_share) },
 		{ title: "Wall, total", value: t => t.wall_ns, show: t => fmt.ns(t.wall_ns), num: true },
 		{ title: "CPU", value: cpu, show: t => fmt.ns(cpu(t)), num: true },
 		{ title: "of the run's", value: t => t.share_of_cpu, show: t => meter(t.share_of_cpu), num: true, share: true,
 			help: "share of the run's CPU time" },
-		{ title: "Peak memory", value: use("peak_rss_bytes"), show: t => fmt.size(t.usage.peak_rss_bytes), num: true },
+		{ title: "Peak of a program", value: use("peak_rss_bytes"), show: t => fmt.size(t.usage.peak_rss_bytes), num: true },
 		{ title: "Read", value: use("read_bytes"), show: t => fmt.size(t.usage.read_bytes), num: true },
 		{ title: "Written", value: use("write_bytes"), show: t => fmt.size(t.usage.write_bytes), num: true },
 		{ title: "of the run's", value: t => t.share_of_io, show: t => meter(t.share_of_io), num: true, share: true,
@@ -289,7 +313,9 @@ function tools_section() {
 		{ title: "Network", value: net, show: t => fmt.size(net(t)), num: true },
 		{ title: "Tasks", value: t => t.tasks_total, show: t => t.tasks.slice(0, 4).join(", ") + (t.tasks_total > 4 ?
 				` and ${t.tasks_total - 4} more` : ""), wide: DATA.tools.some(t => t.tasks.join().length > 30) },
-	], { caption: "Tools", sort: [5, true], search: DATA.tools.length > 12 ? t => `${t.tool} ${t.tasks.join(" ")}` : null,
+	].filter(c => c);
+	return section("tools", "By tool", null, make_table("tools-table", DATA.tools, columns, { caption: "Tools",
+		sort: [columns.findIndex(c => c.title === "CPU"), true], search: DATA.tools.length > 12 ? t => `${t.tool} ${t.tasks.join(" ")}` : null,
 		placeholder: "Search tools" }), left_out(DATA.left_out.tools, "tool"));
 }
 

@@ -28,11 +28,11 @@ const CURVES = [
 			["running_programs", "programs"]
 		] },
 ];
-const CURVE_COLORS = { cpu: ["compute", "compute"], memory: ["memory", "memory"], io: ["io", "starved"], network: ["network", "mixed"],
+const CURVE_COLORS = { cpu: ["compute", "compute"], memory: ["memory", "memory"], io: ["storage", "network-fs"], network: ["network", "mixed"],
 	running: ["compute", "muted"] };
 const has_curve = c => c.series.some(([name]) => (DATA.timeline.series[name] ?? []).some(v => v > 0));
 
-const view = { from: 0, to: LENGTH, color: "bound", whole: false, failed: false, selected: null, open: new Set(), more: new Map() };
+const view = { from: 0, to: LENGTH, color: "demand", whole: false, failed: false, selected: null, open: new Set(), more: new Map() };
 const plots = {};
 let T; // the timeline's elements
 
@@ -67,7 +67,7 @@ function timeline_section() {
 	const zoom = (label, title, act) => el("button", { type: "button", title, "aria-label": title, onclick: act }, label);
 	const middle = () => (view.from + view.to) / 2,
 		width = () => view.to - view.from;
-	const colors = ["bound", "tool"].map(by => el("button", {
+	const colors = ["demand", "tool"].map(by => el("button", {
 		type: "button",
 		"aria-pressed": String(view.color === by),
 		onclick: e => {
@@ -261,18 +261,18 @@ function set_plot(name, width, height, signals, data) {
 
 function draw_legend(rows) {
 	const used = new Set();
-	const key = i => view.color === "tool" ? task_tool.get(i) ?? null : task_text("bound", i);
+	const key = i => view.color === "tool" ? task_tool.get(i) ?? null : task_text("demand", i);
 	for (const r of rows) {
 		if (r.kind === "task") used.add(key(r.at));
 		else if (r.kind === "group") r.of.forEach(i => used.add(key(i)));
 		else if (r.kind === "program" && view.color === "tool") used.add(text_of(PROGRAMS.tool[r.at]));
 	}
 	const chip = (color, ...words) => el("span.chip", {}, el("span.swatch", { "--c": color }), words);
-	const chips = view.color === "bound" ? Object.keys(BOUNDS).filter(b => used.has(b)).map(b => chip(bound_color(b),
-			`${BOUNDS[b][0]} ${BOUNDS[b][1]}`)) :
+	const chips = view.color === "demand" ? Object.keys(DEMANDS).filter(d => used.has(d)).map(d => chip(demand_color(d),
+			`${DEMANDS[d][0]} ${DEMANDS[d][1]}`)) :
 		[...tool_rank].filter(([t, rank]) => used.has(t) && rank < 6).map(([t]) => chip(tool_color(t), t)).concat([...used].some(t => !(
 			tool_rank.get(t) < 6)) ? [chip("var(--tool-other)", "others")] : []);
-	if (view.color === "bound" && (used.has(null) || rows.some(r => r.kind === "none"))) chips.push(chip(bound_color(null), "no verdict"));
+	if (view.color === "demand" && (used.has(null) || rows.some(r => r.kind === "none"))) chips.push(chip(demand_color(null), "no verdict"));
 	if (DATA.critical_path.length) chips.push(el("span.chip", {}, el("span.swatch.thin", { "--c": "var(--ink)" }), "critical path"));
 	if (rows.some(r => r.failed)) chips.push(el("span.chip", {}, el("span.bad", {}, "✖"), "failed"));
 	T.legend.replaceChildren(...chips);
