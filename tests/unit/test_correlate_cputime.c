@@ -106,8 +106,8 @@ numbers(uint64_t from)
 		.wait_swap_ns = from + 33, .wait_reclaim_ns = from + 34, .wait_block_ns = from + 35,
 		.wait_network_ns = from + 36, .wait_pipe_ns = from + 37, .wait_lock_ns = from + 38,
 		.wait_child_ns = from + 39, .wait_timer_ns = from + 40, .wait_poll_ns = from + 41,
-		.wait_other_ns = from + 42, .wait_throttled_ns = from + 43,
-		.anon_bytes = from + 44, .shmem_bytes = from + 45, .swap_bytes = from + 46, .threads = 2,
+		.wait_other_ns = from + 42, .wait_throttled_ns = from + 43, .anon_bytes = from + 44,
+		.shmem_bytes = from + 45, .swap_bytes = from + 46, .threads = 2,
 		.threads_peak = 5,
 		.has_peak = true, .has_block_io = true, .has_thrashing = true, .has_compact = true,
 		.is_complete = true };
