@@ -177,6 +177,7 @@ class DiskFaultTest(FaultTest):
         text = s["spool"]["disk_error"]
         self.assertIn(text, texts)
         self.assertTrue(any(text in p["text"] for p in s["problems"]), s["problems"])
+        a.wait_log("spool.disk", WAIT)  # an error that has gone within the second has no line
         return s
 
     def assert_told_once(self, a, event, times=1):
