@@ -22,7 +22,8 @@ enum {
 	RECORDS = 16,			/* that are read at once */
 };
 
-#define READ_NS UINT64_C(10000000)	/* after which a folder's logs are read again */
+/* After which a folder's logs are read again. Events are drained less often, and all that they are of is logged by then. */
+#define READ_NS UINT64_C(100000000)
 #define LOOK_NS UINT64_C(1000000000)	/* after which new ones are looked for */
 
 struct log {
@@ -174,11 +175,11 @@ look_for_outputs(struct agent *a, struct agent_folder *f)
 		jobs_begun(f->jobs, name);
 }
 
-/* Reads what is new in the folder, at most 100 times a second. */
+/* Reads what is new in the folder, at most ten times a second. */
 static void
 update(struct agent *a, struct agent_folder *f, uint64_t now_ns)
 {
-	if (f->read_ns != 0 && now_ns < f->read_ns + READ_NS)
+	if ((f->read_ns != 0 && now_ns < f->read_ns + READ_NS) || !reader_has_patience(a->reader))
 		return;
 	f->read_ns = now_ns;
 	if (f->looked_ns == 0 || now_ns >= f->looked_ns + LOOK_NS) {
@@ -240,7 +241,7 @@ agent_find_job(const struct job_sought *s, struct job_found *ret, void *arg)
 	update(a, f, now_ns);
 	if (jobs_find(f->jobs, s, ret))
 		return true;
-	if (!s->is_over)
+	if (!s->is_over || !reader_has_patience(a->reader))
 		return false;
 	read_records(a, f);
 	return jobs_find(f->jobs, s, ret);

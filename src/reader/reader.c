@@ -506,6 +506,14 @@ renew_patience(struct reader *r)
 	return now;
 }
 
+bool
+reader_has_patience(const struct reader *r)
+{
+	const uint64_t back = (clock_ns(CLOCK_MONOTONIC) - r->file_seen_ns) / FILE_SHARE;
+
+	return r->file_left_ns + back >= FILE_PATIENCE_NS / 2 && r->starved_left_ns + back >= FILE_STARVED_NS / 2;
+}
+
 /* Waits for the reader of files, as long as the patience with files lasts. */
 static void
 wait_for_reader_of_files(struct reader *r)

@@ -75,6 +75,12 @@ ssize_t reader_file(struct reader *r, const char *path, uint64_t offset, char *b
  */
 ssize_t reader_folder(struct reader *r, const char *path, char *buf, size_t size);
 
+/*
+ * Returns whether half of that time is left: what can as well be read later should not use up the rest, and with it the
+ * reader, which is ended as one that hangs once there is none.
+ */
+bool reader_has_patience(const struct reader *r);
+
 /* From now on readers have no capability to read links of other users' processes: after the agent has begun. */
 void reader_confine(struct reader *r);
 /* Reaps readers that ended, and has one of files ready; to be called once a second. */
