@@ -166,10 +166,11 @@ def lost_of(status):
     return sum(x["count"] for x in status["lost"] if x["reason"] != "cut")
 
 
-def latency(bench, stack, i, rate, seconds):
+def latency(bench, stack, i, rate, seconds, least=0.5):
     """
     Returns the latency in ms, from a record's time, which is the kernel's time of the event, to its receipt by a
     waiting consumer. A message's timestamp is that time truncated to milliseconds, so half of one is subtracted.
+    A load that comes to less than this part of the rate has no result.
     """
     with Daemon(bench, stack, f"latency-{i}", 1) as d:
         c = consumer(stack, **{"fetch.wait.max.ms": 100, "auto.offset.reset": "latest"})
@@ -197,7 +198,7 @@ def latency(bench, stack, i, rate, seconds):
                 raise arms.Failed("the load failed")
         finally:
             c.close()
-    if len(taken) < rate * seconds * 0.5:
+    if len(taken) < rate * seconds * least:
         raise arms.Failed(f"{len(taken)} records arrived in {seconds} s, at {rate} a second")
     taken.sort()
     return {"p50": taken[len(taken) // 2], "p99": taken[len(taken) * 99 // 100], "max": taken[-1],
