@@ -22,7 +22,7 @@ enum {
 	RECORDS = 16,			/* that are read at once */
 };
 
-/* After which a folder's logs are read again. Events are drained less often, and all that they are of is logged by then. */
+/* After which a folder's logs are read again. Events are drained less often: what they are of is logged by then. */
 #define READ_NS UINT64_C(100000000)
 #define LOOK_NS UINT64_C(1000000000)	/* after which new ones are looked for */
 
