@@ -49,8 +49,10 @@ class Counter(harness.LakeTest):
         tree.must("dev/records")
         tree.must("dev/records", "--check")
         # 6
-        for path, line in (("decode_kit.h", rf"^\tassert_int_equal\(c->{before}, from \+ \d+\);\n"),
-                           ("test_correlate_cputime.c", rf"\.{before} = from \+ \d+, "),
+        last = max(map(int, re.findall(r"\(?from \+ (\d+)", tree.read("tests/unit/decode_kit.h"))))
+        tree.edit("tests/unit/decode_kit.h", rf"^\tassert_int_equal\(c->{before}, from \+ \d+\);\n",
+                  lambda m: f"{m[0]}\tassert_int_equal(c->{name}, from + {last + 1});\n")
+        for path, line in (("test_correlate_cputime.c", rf"\.{before} = from \+ \d+, "),
                            ("test_correlate_cputime.c", rf"^\tassert_field\(&u, USAGE_{before.upper()}, \d+\);\n")):
             tree.edit(f"tests/unit/{path}", line, next_line(upper, name))
         self.assertIn("entries hold other numbers",

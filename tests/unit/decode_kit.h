@@ -167,6 +167,9 @@ assert_numbers(const struct counters *c, uint64_t from)
 	assert_int_equal(c->wait_poll_ns, from + 45);
 	assert_int_equal(c->wait_other_ns, from + 46);
 	assert_int_equal(c->wait_throttled_ns, from + 47);
+	assert_int_equal(c->anon_bytes, (from + 48) * page);
+	assert_int_equal(c->shmem_bytes, (from + 49) * page);
+	assert_int_equal(c->swap_bytes, (from + 50) * page);
 	assert_int_equal(c->threads, 3);
 	assert_int_equal(c->threads_peak, 7);
 }
