@@ -33,6 +33,7 @@ enum {
 	TICKS = 12,
 	RECORDS_MAX = 40,		/* of a topic, between two ticks */
 	ROTATE_BYTES = 16 << 10,	/* small, so that files end */
+	ROTATE_BYTES_CARELESS = 1 << 20,	/* no file ends: what ends is synced, and the disk's journal with it */
 	TURNS_MAX = 30000,		/* milliseconds to wait for a sync */
 };
 
@@ -102,7 +103,8 @@ static int
 live(const char *lake, uint64_t first, bool closes, bool is_careless)
 {
 	struct lake_writer_options o = {
-	    .appender = { .lake = lake, .host_id = HOST, .agent_id = AGENT, .rotate_bytes = ROTATE_BYTES },
+	    .appender = { .lake = lake, .host_id = HOST, .agent_id = AGENT,
+	        .rotate_bytes = is_careless ? ROTATE_BYTES_CARELESS : ROTATE_BYTES },
 	    .on_synced = is_careless ? NULL : on_safe, .on_given_back = is_careless ? NULL : on_given_back };
 	struct lake_writer_stats stats;
 	struct lake_writer *w;
