@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import arms
@@ -142,21 +143,25 @@ def run_snoops(bench, command, cwd):
 
 
 def run_accounting(bench, command, cwd):
-    """acct(2): the kernel itself writes 64 bytes for each process that ends; no tracer is started."""
+    """
+    acct(2): the kernel itself writes 64 bytes for each process that ends; no tracer is started. Its file is in memory:
+    on a disk that has less than 4 % left it writes nothing.
+    """
     room = bench.new_folder()
-    out, book = os.path.join(room, "timed"), os.path.join(room, "book")
-    open(book, "w").close()
-    begin = time.monotonic()
-    done = subprocess.run(["accton", book], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        raise arms.Unavailable(done.stdout.strip())
-    try:
-        arms.wait([bench.timed, out, *command], **arms.quiet(bench, cwd))
-    finally:
-        subprocess.run(["accton", "off"], check=True, stdout=subprocess.DEVNULL)
-    whole = time.monotonic() - begin
-    if os.path.getsize(book) == 0:
-        raise arms.Failed("acct(2) wrote nothing")
+    out = os.path.join(room, "timed")
+    with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="sluice-acct-") as book:
+        begin = time.monotonic()
+        done = subprocess.run(["accton", book.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            raise arms.Unavailable(done.stdout.strip())
+        try:
+            arms.wait([bench.timed, out, *command], **arms.quiet(bench, cwd))
+        finally:
+            subprocess.run(["accton", "off"], check=True, stdout=subprocess.DEVNULL)
+        whole = time.monotonic() - begin
+        if os.path.getsize(book.name) == 0:
+            room_left = os.statvfs(book.name)
+            raise arms.Failed(f"acct(2) wrote nothing, with {room_left.f_bavail} of {room_left.f_blocks} blocks free")
     wall, cpu = arms.read_timed(out)
     shutil.rmtree(room)
     return Sample(wall, cpu, 0.0, 0.0, 0, None, whole)
