@@ -54,13 +54,16 @@ number(const struct usage *u, enum usage_field field)
 static double
 memory_held(const struct usage *u, const struct demand_limits *limits)
 {
-	double limit = limits->host_memory_bytes.known ? (double)limits->host_memory_bytes.value : 0;
-	double own = limits->memory_limit_bytes.known ? (double)limits->memory_limit_bytes.value : 0;
+	double largest = number(u, USAGE_PEAK_RSS_BYTES), held = 0;
+	double all = limits->peak_bytes.known ? (double)limits->peak_bytes.value : largest;
+	double limited = limits->is_limit_of_each ? largest : all;
 
-	if (own > 0 && (limit == 0 || own < limit))
-		limit = own;
-	return limit <= 0 ? 0 : (limits->peak_bytes.known ? (double)limits->peak_bytes.value :
-	    number(u, USAGE_PEAK_RSS_BYTES)) / limit;
+	if (limits->host_memory_bytes.known && limits->host_memory_bytes.value > 0)
+		held = all / (double)limits->host_memory_bytes.value;
+	if (limits->memory_limit_bytes.known && limits->memory_limit_bytes.value > 0 &&
+	    limited / (double)limits->memory_limit_bytes.value > held)
+		held = limited / (double)limits->memory_limit_bytes.value;
+	return held;
 }
 
 static bool

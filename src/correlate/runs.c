@@ -130,6 +130,7 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 	rec.requested_cpus = r->cpus;
 	rec.requested_memory_bytes = r->memory_bytes;
 	work_record_fill(c, r, &w, now_ns, &usage, &rec);
+	work_record_judge(c, r != c->whole, &rec);	/* another's steps and containers have limits of their own */
 	rec.head.sample = r->sample;
 	rec.engine = r->engine;
 	rec.source = r->source;

@@ -159,6 +159,7 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 	r.requested_cpus = t->cpus;
 	r.requested_memory_bytes = t->memory_bytes;
 	work_record_fill(c, t->run, &t->work, now_ns, &usage, &r);
+	work_record_judge(c, false, &r);
 	if (t->scheduler != NULL) {
 		r.scheduler = t->scheduler;
 		r.job_id = t->job_id;

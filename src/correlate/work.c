@@ -105,7 +105,6 @@ void
 work_record_fill(const struct correlator *c, const struct run *run, const struct work *w, uint64_t now_ns,
     const struct usage *usage, struct work_record *r)
 {
-	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes, r->requested_cpus };
 	uint64_t until = r->phase == PHASE_END ? w->end_ns : now_ns;
 
 	if (run != NULL) {
@@ -131,19 +130,26 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 	r->programs = w->programs;
 	r->live_programs = w->live;
 	r->failed_programs = w->failed;
-	if (!limits.cpus.known || (c->options.host_cpus.known && c->options.host_cpus.value < limits.cpus.value))
-		limits.cpus = c->options.host_cpus;
 	r->bill = bill_of_threads(usage);
 	r->own_bill = own_bill_of(&w->own, r->wall_ns);
 	if (w->held.peak > 0) {
 		r->peak_memory_bytes = (struct opt_u64){ w->held.peak, true };
 		r->peak_memory_source = (enum peak_source)w->held.peak_source;
 		r->memory_bytes = (struct opt_u64){ w->held.now.own + w->held.now.shmem, r->phase != PHASE_END };
-		limits.peak_bytes = r->peak_memory_bytes;
 	}
-	r->verdict = demand_decide(usage, &r->bill, r->wall_ns, &limits);
+}
+
+void
+work_record_judge(const struct correlator *c, bool is_limit_of_each, struct work_record *r)
+{
+	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes, r->requested_cpus,
+		r->peak_memory_bytes, is_limit_of_each };
+
+	if (!limits.cpus.known || (c->options.host_cpus.known && c->options.host_cpus.value < limits.cpus.value))
+		limits.cpus = c->options.host_cpus;
+	r->verdict = demand_decide(r->usage, &r->bill, r->wall_ns, &limits);
 	r->bound = bound_of(&r->verdict);
-	r->shares = bound_shares_of(usage, r->wall_ns, &limits);
+	r->shares = bound_shares_of(r->usage, r->wall_ns, &limits);
 }
 
 void

@@ -40,6 +40,11 @@ void work_merge(struct work *to, const struct work *from);
 /* Fills in r, whose phase is set, from the sums of a run or task. run may be NULL; its strings are not copied. */
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);
+/*
+ * Decides what r, filled in, would be bound by and what it was denied. is_limit_of_each: its programs may be in several
+ * control groups, each with the memory limit that r has.
+ */
+void work_record_judge(const struct correlator *c, bool is_limit_of_each, struct work_record *r);
 /* Sets exit code or signal from a wait(2) status. */
 void work_set_status(struct work_record *r, int status);
 

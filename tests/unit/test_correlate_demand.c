@@ -200,6 +200,21 @@ memory_is_its_own_where_it_is_full(void **state)
 	assert_int_equal(verdict(swaps).demand, DEMAND_STORAGE);	/* a cold index, with memory to spare */
 }
 
+/* Two containers of a run, each with a limit of 2 GiB. */
+static void
+a_limit_of_each_is_that_of_the_largest_program(void **state)
+{
+	struct demand_limits limits = { { 2 * GIB, true }, { 10 * GIB, true }, { 2, true }, { 3 * GIB, true }, false };
+	struct usage swaps = with(with(work(1, 4000), USAGE_WAIT_SWAP_NS, 5 * S), USAGE_PEAK_RSS_BYTES, 3 * GIB / 2);
+
+	(void)state;
+	assert_int_equal(verdict_within(swaps, &limits).demand, DEMAND_MEMORY);
+	limits.is_limit_of_each = true;
+	assert_int_equal(verdict_within(swaps, &limits).demand, DEMAND_COMPUTE);
+	limits.peak_bytes.value = 9 * GIB;		/* of the host's, which all of them share */
+	assert_int_equal(verdict_within(swaps, &limits).demand, DEMAND_MEMORY);
+}
+
 /* Work on 4 GiB where it may have 3 at a time: the kernel compresses and finds pages, 4 of 10 s. */
 static void
 what_swaps_computes_for_its_memory(void **state)
@@ -285,6 +300,7 @@ main(void)
 		cmocka_unit_test(its_own_threads_deny_it_nothing),
 		cmocka_unit_test(the_share_that_is_denied),
 		cmocka_unit_test(memory_is_its_own_where_it_is_full),
+		cmocka_unit_test(a_limit_of_each_is_that_of_the_largest_program),
 		cmocka_unit_test(what_swaps_computes_for_its_memory),
 		cmocka_unit_test(unknown_time_is_guessed),
 		cmocka_unit_test(confidence_is_what_is_known_and_how_clear_it_is),
