@@ -43,6 +43,17 @@ life_of(u64 start_ns, u64 until_ns)
 	return now_ns > start_ns ? now_ns - start_ns : 0;
 }
 
+/*
+ * Returns true if a thread has waited for longer than it lives. Since 6.12 one that waits for block I/O may be taken
+ * off its run queue later, while another runs: the kernel then has the begin of the wait for that other one. The end
+ * adds what is since an earlier wait of the thread, or if it had none, since the host was started.
+ */
+static __always_inline bool
+is_odd_delay(u64 delay_ns, u64 start_ns, u64 end_ns)
+{
+	return delay_ns > 0 && delay_ns > life_of(start_ns, end_ns);
+}
+
 /* A member of struct task_delay_info, which not every kernel has; 0: it has none. */
 #define DELAY_OF(d, thread) (bpf_core_field_exists((d)->thread) ? (d)->thread : 0)
 
@@ -60,6 +71,8 @@ counters_add_own(struct event_counters *c, struct task_struct *t, struct task_de
 #define COUNTER_DELAY(name, thread) c->name += DELAY_OF(d, thread);
 #include "resources.h"
 		*flags |= delay_flags();
+		if (is_odd_delay(d->blkio_delay, t->start_boottime, end_ns))
+			*flags |= EVENT_ODD_BLOCK_IO;
 	}
 }
 

@@ -59,6 +59,7 @@ enum event_flag {
 	EVENT_TORN = 1 << 17,		/* snapshot: it has threads that were released meanwhile twice, or not at all */
 	EVENT_HAS_THRASHING = 1 << 18,	/* with EVENT_HAS_BLOCK_IO: this kernel counts these delays too */
 	EVENT_HAS_COMPACT = 1 << 19,
+	EVENT_ODD_BLOCK_IO = 1 << 20,	/* counters.block_io_delay_ns is wrong: see is_odd_delay() */
 };
 
 enum event_net {		/* the classes of sockets that are counted separately */
@@ -192,6 +193,7 @@ struct event_signal {
 	struct event_head	head;
 	struct event_id		self;
 	struct event_id		sender;		/* pid 0: it is not followed, or the kernel sent it */
+	struct event_id		anchor;		/* the sender's, as in struct event_state */
 	__u32	signal;
 	__u32	is_of_program;	/* else the kernel sent it, and the rest is 0 */
 	__u32	sender_pid;
@@ -208,6 +210,6 @@ _Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + 8 + si
     "event_state changed size");
 _Static_assert(sizeof(struct event_found) == sizeof(struct event_state) + 8, "event_found changed size");
 _Static_assert(sizeof(struct event_cgroup) == 32, "event_cgroup changed size");
-_Static_assert(sizeof(struct event_signal) == 48 + 16 + EVENT_COMM_LEN, "event_signal changed size");
+_Static_assert(sizeof(struct event_signal) == 64 + 16 + EVENT_COMM_LEN, "event_signal changed size");
 
 #endif

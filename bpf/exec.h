@@ -58,7 +58,8 @@ leader_is_dead(struct proc *p)
 static __always_inline u32
 exec_replaces(struct event_exec *e, const struct task *k, const struct proc *p)
 {
-	u32 flags = EVENT_REPLACED | (p->has_block_io ? delay_flags() : 0);
+	u32 flags = EVENT_REPLACED | (p->has_block_io ? delay_flags() : 0) |
+	    (p->has_odd_block_io ? EVENT_ODD_BLOCK_IO : 0);
 	struct task_delay_info *delays;
 	u64 unaccounted, sum;
 

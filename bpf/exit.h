@@ -127,8 +127,11 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 		return 0;
 	}
 	READ_POINTER(delays, k.untrusted->delays);
-	if (delays)
+	if (delays) {
 		p->has_block_io = 1;
+		if (is_odd_delay(delays->blkio_delay, t->start_boottime, 0))
+			p->has_odd_block_io = 1;
+	}
 	if (t->pid != t->tgid || !is_last) {
 		if (is_preemptible && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
 			return 0;	/* another copy was first */

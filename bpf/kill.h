@@ -40,9 +40,8 @@ sender_fill(struct event_signal *e)
 	bpf_get_current_comm(e->comm, sizeof(e->comm));
 	if (!p || !p->reported)
 		return 0;
-	e->sender.start_ns = p->self.start_ns;
-	e->sender.pid = p->self.pid;
-	e->sender.index = p->self.index;
+	e->sender = p->self;
+	e->anchor = p->anchor;
 	return 0;
 }
 

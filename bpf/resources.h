@@ -128,7 +128,7 @@ RESOURCE_MADE(NET_RX_BYTES, net_rx_bytes, bytes, SUM, has_network, 1,
 RESOURCE_MADE(NET_TX_BYTES, net_tx_bytes, bytes, SUM, has_network, 1,
     "Bytes sent on internet sockets of any protocol, loopback too, without headers")
 RESOURCE(BLOCK_IO_DELAY_NS, block_io_delay_ns, nanoseconds, SUM, has_block_io, 1,
-    "Nanoseconds that its threads waited for block I/O; null unless the kernel's delay accounting is on")
+    "Nanoseconds that its threads waited for block I/O; null unless delay accounting is on, or if a thread has more than it lived")
 RESOURCE(THREADS_PEAK, threads_peak, threads, PEAK, is_always, 1,
     "Largest number of threads alive at once, counted in the kernel as each starts; a level, not a sum")
 SUM_OF_SOCKETS(TCP_RX_BYTES, tcp_rx_bytes, bytes, net_rx[EVENT_NET_TCP], 1,
@@ -151,9 +151,9 @@ SUM_OF_TASKS(CPU_MIGRATIONS, cpu_migrations, migrations, se.nr_migrations, 3,
 COUNTER_LIFE(thread_ns)
 RESOURCE(THREAD_NS, thread_ns, nanoseconds, SUM, is_complete, 7,
     "Nanoseconds that its threads existed, added up: the whole of which CPU time, run_delay_ns and waits are parts")
-SUM_OF_DELAYS(SWAPIN_DELAY_NS, swapin_delay_ns, nanoseconds, swapin_delay, has_block_io, 7,
+SUM_OF_DELAYS(SWAPIN_DELAY_NS, swapin_delay_ns, nanoseconds, swapin_delay, has_delays, 7,
     "Nanoseconds that its threads waited for pages from swap; null unless the kernel's delay accounting is on")
-SUM_OF_DELAYS(RECLAIM_DELAY_NS, reclaim_delay_ns, nanoseconds, freepages_delay, has_block_io, 7,
+SUM_OF_DELAYS(RECLAIM_DELAY_NS, reclaim_delay_ns, nanoseconds, freepages_delay, has_delays, 7,
     "Nanoseconds in which its threads had to make memory free, on a CPU or waiting; null unless delay accounting is on")
 SUM_OF_DELAYS(THRASHING_DELAY_NS, thrashing_delay_ns, nanoseconds, thrashing_delay, has_thrashing, 7,
     "Nanoseconds that its threads waited for pages that had been evicted not long before; null unless delay accounting is on")

@@ -49,6 +49,7 @@ struct proc {
 	u32	shares_mm;		/* it is its parent's, as of a vfork child, unless execed */
 	u32	has_end_sums;
 	u32	has_block_io;
+	u32	has_odd_block_io;
 	u32	threads_peak;
 	u32	uid;			/* from here to ppid: set at the end of one that never exec'd */
 	u32	gid;
@@ -330,7 +331,8 @@ static __always_inline u32
 proc_flags(const struct proc *p)
 {
 	return (p->execed ? EVENT_EXECED : 0) | (p->has_peak ? EVENT_HAS_PEAK : 0) |
-	    (p->has_block_io ? delay_flags() : 0) | (p->is_canary ? EVENT_CANARY : 0) |
+	    (p->has_block_io ? delay_flags() : 0) | (p->has_odd_block_io ? EVENT_ODD_BLOCK_IO : 0) |
+	    (p->is_canary ? EVENT_CANARY : 0) |
 	    (p->is_cut ? EVENT_THREADS_CUT : 0);
 }
 

@@ -40,6 +40,8 @@ add_thread(u64 task)
 #define COUNTER_DELAY(name, thread) c->name += bpf_core_field_exists(d->thread) ? BPF_CORE_READ(d, thread) : 0;
 #include "resources.h"
 		e->flags |= delay_flags();
+		if (is_odd_delay(BPF_CORE_READ(d, blkio_delay), BPF_CORE_READ(t, start_boottime), e->end_ns))
+			e->flags |= EVENT_ODD_BLOCK_IO;
 	}
 	return 0;
 }

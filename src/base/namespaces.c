@@ -10,7 +10,7 @@ static const struct {
 	const char *path;
 	ino_t inode;
 } hosts[] = {
-	[NAMESPACE_PID] = { "/proc/self/ns/pid", 0xeffffffc },
+	[NAMESPACE_PID] = { "/proc/self/ns/pid", NAMESPACE_PID_OF_HOST },
 	[NAMESPACE_TIME] = { "/proc/self/ns/time", 0xeffffffa },
 	[NAMESPACE_CGROUP] = { "/proc/self/ns/cgroup", 0xeffffffb },
 	[NAMESPACE_USER] = { "/proc/self/ns/user", 0xeffffffd },

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#define NAMESPACE_PID_OF_HOST 0xeffffffcu	/* inode number of the host's pid namespace, always */
+
 enum namespace_type {
 	NAMESPACE_PID,
 	NAMESPACE_TIME,

@@ -101,6 +101,7 @@ counters_decode(const struct decoder *d, const struct event_counters *in, uint32
 	out->has_block_io = flags & EVENT_HAS_BLOCK_IO;
 	out->has_thrashing = flags & EVENT_HAS_THRASHING;
 	out->has_compact = flags & EVENT_HAS_COMPACT;
+	out->has_odd_block_io = flags & EVENT_ODD_BLOCK_IO;
 	out->is_complete = !(flags & EVENT_THREADS_CUT);
 }
 
@@ -278,6 +279,7 @@ decode_signal(struct decoder *d, const void *record, size_t len, enum state_kind
 	const struct event_signal *ev = record;
 	struct signal_event s = { .time_ns = ev->head.time_ns, .self = key_decode(&ev->self), .signal = ev->signal,
 		.is_of_program = ev->is_of_program != 0, .sender = key_decode(&ev->sender),
+		.anchor = key_decode(&ev->anchor),
 		.sender_pid = ev->sender_pid, .sender_uid = ev->sender_uid };
 
 	(void)kind;

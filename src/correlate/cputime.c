@@ -70,8 +70,9 @@ struct usage
 usage_of_program(const struct usage_base *base, const struct counters *now, bool has_network)
 {
 	const struct counters *then = &base->counters;
-	bool is_complete = now->is_complete, has_block_io = is_complete && now->has_block_io;
-	bool has_thrashing = has_block_io && now->has_thrashing, has_compact = has_block_io && now->has_compact;
+	bool is_complete = now->is_complete, has_delays = is_complete && now->has_block_io;
+	bool has_thrashing = has_delays && now->has_thrashing, has_compact = has_delays && now->has_compact;
+	bool has_block_io = has_delays && !now->has_odd_block_io;
 	bool has_peak = now->has_peak, is_always = true;
 	bool has_rss = has_peak && now->rss_bytes > 0;	/* none that runs has nothing: 0 is unknown, see on_free */
 	struct usage u = { 0 };

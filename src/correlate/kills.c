@@ -5,11 +5,13 @@
  */
 #include "correlate/kills.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/format.h"
+#include "base/namespaces.h"
 #include "base/text.h"
 #include "correlate/correlator.h"
 #include "correlate/finding_draft.h"
@@ -29,12 +31,17 @@ task_of(const struct process *p)
 	return p->task != NULL && !p->is_overhead && task_is_driven(p->task) ? p->task : NULL;
 }
 
-/* Returns true if the sender does the same work as p: of one task of an engine, or else of one run. */
+/*
+ * Returns true if the sender does the same work as p: of one task of an engine, or else of one run and user. The step
+ * daemon of a scheduler is in its job's control groups.
+ */
 static bool
 is_of_same_work(const struct process *p, const struct process *sender)
 {
 	const struct task *own = task_of(p);
 
+	if (p->has_context && sender->has_context && p->context.uid != sender->context.uid)
+		return false;
 	return own != NULL ? own == task_of(sender) : p->run != NULL && p->run == sender->run;
 }
 
@@ -63,10 +70,15 @@ keep_name(char to[KILL_NAME_SIZE], const char *name)
 
 /* Learns what is known of the program that sent it, which may be forgotten when the signalled one ends. */
 static void
-learn_sender(struct correlator *c, const struct process *p, struct kill *k)
+learn_sender(struct correlator *c, const struct process *p, const struct program_key *anchor, struct kill *k)
 {
 	const struct process *sender = process_of(c, &k->sender), *starter;
 
+	/* One that has not exec'd, and not lived for long, has no record: what it forked from has. */
+	if (sender == NULL || !sender->is_announced) {
+		k->sender = *anchor;
+		sender = process_of(c, anchor);
+	}
 	if (sender == NULL || sender->self.index != k->sender.index) {
 		k->sender = (struct program_key){ 0 };
 		return;
@@ -98,7 +110,7 @@ correlator_signal(struct correlator *c, const struct signal_event *s)
 		k->pid = s->sender_pid;
 		k->uid = s->sender_uid;
 		text_escape(s->comm, strlen(s->comm), k->comm, sizeof(k->comm), NULL);
-		learn_sender(c, p, k);
+		learn_sender(c, p, &s->anchor, k);
 	}
 	p->kill = k;
 	wal_process(c, p, NEWS_ALL);
@@ -119,6 +131,25 @@ is_with_parent(struct correlator *c, const struct process *p)
 	const struct process *parent = process_of(c, &p->above);
 
 	return parent != NULL && parent != p && parent->run == p->run && parent->kill != NULL && !parent->kill->is_own;
+}
+
+/* Returns true if the kernel ends what the first process of a container, which has ended, leaves. */
+static bool
+is_left_of_container(struct correlator *c, const struct process *p)
+{
+	const struct process *parent = process_of(c, &p->parent);
+
+	return p->has_context && p->context.pid_ns != NAMESPACE_PID_OF_HOST &&
+	    (parent == NULL || !parent->has_context || parent->context.pid_ns == p->context.pid_ns);
+}
+
+/* Returns true if a signal of the kernel is none that its user or the program itself has caused. */
+static bool
+is_from_outside(struct correlator *c, const struct process *p)
+{
+	uint32_t signal = p->kill->signal;
+
+	return signal == SIGXCPU || signal == SIGHUP || (signal == SIGKILL && !is_left_of_container(c, p));
 }
 
 static void
@@ -175,7 +206,8 @@ finding_killed(struct correlator *c, const struct process *p, const struct progr
 	bool is_allowed;
 
 	if (c->ops.finding == NULL || k == NULL || end->is_oom || k->is_own || p->run == NULL ||
-	    !WIFSIGNALED(end->status) || WTERMSIG(end->status) != (int)k->signal || is_with_parent(c, p))
+	    !WIFSIGNALED(end->status) || WTERMSIG(end->status) != (int)k->signal || is_with_parent(c, p) ||
+	    (!k->is_of_program && !is_from_outside(c, p)))
 		return;
 	if (p->task != NULL && !p->is_overhead) {
 		wal_task(c, p->task);

@@ -2,13 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0
  * kills: who sent the signal of which a program ends.
  *
- *   KILLED  a program of a run that ended by a signal which the kernel sent, or a program that does other work: one
- *           outside the run, or outside the task if an engine started that
+ *   KILLED  a program of a run that ended by a signal of a program that does other work: one outside the run, or
+ *           outside the task if an engine started that, or of another user, as a scheduler's step daemon. Or by a
+ *           signal of the kernel: SIGKILL as its control group was killed, SIGXCPU, SIGHUP as its terminal hung up
  *
  * What a task, or a script, does to its own programs, as timeout(1) does, is no finding, nor is the end of a program
- * whose parent was ended likewise: who signals a whole group, or the first process of a container, has one finding for
- * all of them.
- * What the kernel kills because memory ran out is OOM_KILLED alone.
+ * whose parent was ended likewise: who signals a whole group has one finding for all of it. As the first process of a
+ * container ends, the kernel kills what it leaves: that is none either. Other signals of the kernel are what the user
+ * of a terminal asks for, or errors of the program itself. What the kernel kills because memory ran out is OOM_KILLED
+ * alone.
  */
 #ifndef SLUICE_CORRELATE_KILLS_H
 #define SLUICE_CORRELATE_KILLS_H

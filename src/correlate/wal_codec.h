@@ -74,7 +74,8 @@ enum counters_flag {
 	COUNTERS_IS_COMPLETE = 1 << 3,
 	COUNTERS_HAS_THRASHING = 1 << 4,	/* these two since version 9 */
 	COUNTERS_HAS_COMPACT = 1 << 5,
-	COUNTERS_FLAGS = (1 << 6) - 1,
+	COUNTERS_HAS_ODD_BLOCK_IO = 1 << 6,	/* since version 13 */
+	COUNTERS_FLAGS = (1 << 7) - 1,
 };
 
 /* Writes a LEB128 varint. */
@@ -191,7 +192,8 @@ put_counters(uint8_t *at, const struct counters *c)
 {
 	at = wal_put(at, (c->has_peak ? COUNTERS_HAS_PEAK : 0) | (c->has_block_io ? COUNTERS_HAS_BLOCK_IO : 0) |
 	    (c->is_reaped ? COUNTERS_IS_REAPED : 0) | (c->is_complete ? COUNTERS_IS_COMPLETE : 0) |
-	    (c->has_thrashing ? COUNTERS_HAS_THRASHING : 0) | (c->has_compact ? COUNTERS_HAS_COMPACT : 0));
+	    (c->has_thrashing ? COUNTERS_HAS_THRASHING : 0) | (c->has_compact ? COUNTERS_HAS_COMPACT : 0) |
+	    (c->has_odd_block_io ? COUNTERS_HAS_ODD_BLOCK_IO : 0));
 	at = wal_put_numbers(at, (const uint64_t *)(const void *)c, COUNTERS_NUMBERS);
 	return wal_put(wal_put(at, c->threads), c->threads_peak);
 }

@@ -198,6 +198,7 @@ get_counters(struct wal_reader *r, struct counters *c)
 	c->has_block_io = flags & COUNTERS_HAS_BLOCK_IO;
 	c->has_thrashing = flags & COUNTERS_HAS_THRASHING;
 	c->has_compact = flags & COUNTERS_HAS_COMPACT;
+	c->has_odd_block_io = flags & COUNTERS_HAS_ODD_BLOCK_IO;
 	c->is_reaped = flags & COUNTERS_IS_REAPED;
 	c->is_complete = flags & COUNTERS_IS_COMPLETE;
 	wal_get_numbers(r, (uint64_t *)(void *)c, COUNTERS_NUMBERS);

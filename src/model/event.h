@@ -34,6 +34,7 @@ struct counters {
 	bool has_block_io;	/* the delays of block I/O, swap and reclaim; of thrashing and compaction apart */
 	bool has_thrashing;
 	bool has_compact;
+	bool has_odd_block_io;	/* a thread has more than it lived: the sum means nothing */
 	bool is_reaped;		/* the counters are those that the parent's wait(2) returned */
 	bool is_complete;	/* false: more threads than the kernel side walks */
 };
@@ -136,6 +137,7 @@ struct signal_event {
 	uint32_t signal;
 	bool is_of_program;		/* else the kernel sent it, and nothing follows */
 	struct program_key sender;	/* pid 0: it is not followed */
+	struct program_key anchor;	/* the sender's */
 	uint32_t sender_pid;
 	uint32_t sender_uid;
 	char comm[EVENT_COMM_SIZE];	/* of the sending thread */

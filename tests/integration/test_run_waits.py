@@ -18,6 +18,7 @@ from load import own, own_folder
 
 LIFE_S = 6 * harness.PATIENCE  # of each program
 SECOND_NS = 1_000_000_000
+ODD_AT_MOST = 10  # runs until one has delays that can be
 SLACK_NS = SECOND_NS  # since the last pass, of which there is one a second
 THREADS = 50
 CHUNK, CHUNKS_A_SECOND = 100 << 10, 20  # what the server of the slow download sends
@@ -251,15 +252,23 @@ class Delays(LakeTest):
 
     def test_each_delay_is_that_of_taskstats(self):
         device = self.block_device()
+        seen = set()
         with delay_accounting(True), books.Taskstats() as book:
-            done = self.sluice_run("dd", f"if={device}", "of=/dev/null", "bs=4k", "iflag=direct", options=["--quiet"])
-        self.assertEqual(0, done.returncode, done.stderr)
-        (end,) = [r for r in self.ends() if r["comm"] == "dd"]
-        (task,) = [t for t in book.tasks if t["pid"] == end["pid"]]
-        usage = end["usage"]
-        self.assertEqual({field: task[name] for field, name in DELAYS.items()}, {field: usage[field] for field in DELAYS})
+            for _ in range(ODD_AT_MOST):
+                done = self.sluice_run("dd", f"if={device}", "of=/dev/null", "bs=4k", "iflag=direct", options=["--quiet"])
+                self.assertEqual(0, done.returncode, done.stderr)
+                (end,) = [r for r in self.ends() if r["comm"] == "dd" and r["pid"] not in seen]
+                seen.add(end["pid"])
+                (task,) = [t for t in book.tasks if t["pid"] == end["pid"]]
+                usage, counted = end["usage"], {field: task[name] for field, name in DELAYS.items()}
+                # On a busy host kernels from 6.12 on may begin a wait at the host's start.
+                is_odd = counted["block_io_delay_ns"] > usage["thread_ns"]
+                if is_odd:
+                    counted["block_io_delay_ns"] = None
+                self.assertEqual(counted, {field: usage[field] for field in DELAYS})
+                if not is_odd:
+                    break
         self.assertGreater(usage["block_io_delay_ns"], 1_000_000)
-        self.assertLessEqual(usage["block_io_delay_ns"], usage["thread_ns"])
 
     def test_without_accounting_each_delay_is_null(self):
         with delay_accounting(False):

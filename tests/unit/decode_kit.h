@@ -284,7 +284,7 @@ static inline void
 good_signal(void)
 {
 	record.signal = (struct event_signal){ { EVENT_VERSION, EVENT_SIGNAL, sizeof(record.signal), 77 }, { 5, 6, 1 },
-		{ 2, 3, 0 }, 15, 1, 3, 1000, "fifteen bytes.." };
+		{ 2, 3, 0 }, { 1, 2, 4 }, 15, 1, 3, 1000, "fifteen bytes.." };
 }
 
 /* Decodes a copy of exactly len bytes, so that ASan sees each byte too far. */

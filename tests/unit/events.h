@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/namespaces.h"
 #include "rules/rules.h"
 #include "correlate/correlator.h"
 
@@ -376,7 +377,7 @@ forks(struct world *w, const struct being *parent)
 	}
 	b.c.threads = b.c.threads_peak = 1;
 	b.c.has_peak = b.c.is_complete = true;
-	b.context = (struct program_context){ 1000, 1001, 11, 12, 13, 0, 0 };
+	b.context = (struct program_context){ 1000, 1001, NAMESPACE_PID_OF_HOST, 12, 13, 0, 0 };
 	return b;
 }
 

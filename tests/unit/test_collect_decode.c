@@ -55,6 +55,7 @@ exec_carries_what_it_replaced(void **state)
 	assert_true(seen.exec.replaced.has_block_io);
 	assert_true(seen.exec.replaced.has_compact);
 	assert_false(seen.exec.replaced.has_thrashing);
+	assert_false(seen.exec.replaced.has_odd_block_io);
 	assert_true(seen.exec.replaced.is_complete);
 	assert_false(seen.exec.replaced.is_reaped);
 	record.exec.flags = EVENT_EXECED | EVENT_REPLACED;
@@ -105,7 +106,8 @@ flags_of_a_state_are_distinguished(void **state)
 {
 	(void)state;
 	good_state(EVENT_SNAPSHOT);
-	record.state.flags = EVENT_NO_CREDENTIALS | EVENT_THREADS_CUT | EVENT_HAS_BLOCK_IO | EVENT_HAS_THRASHING;
+	record.state.flags = EVENT_NO_CREDENTIALS | EVENT_THREADS_CUT | EVENT_HAS_BLOCK_IO | EVENT_HAS_THRASHING |
+	    EVENT_ODD_BLOCK_IO;
 	assert_int_equal(decode_record(), 0);
 	assert_int_equal(seen.state.kind, STATE_LIVE);
 	assert_false(seen.state.has_execed);
@@ -114,6 +116,7 @@ flags_of_a_state_are_distinguished(void **state)
 	assert_false(seen.state.counters.is_complete);
 	assert_false(seen.state.counters.has_peak);
 	assert_true(seen.state.counters.has_block_io);
+	assert_true(seen.state.counters.has_odd_block_io);
 	assert_true(seen.state.counters.has_thrashing);
 	assert_false(seen.state.counters.has_compact);
 	assert_false(seen.state.counters.is_reaped);
@@ -181,6 +184,7 @@ signal_carries_every_field(void **state)
 	assert_true(seen.signal.time_ns == 77 && seen.signal.signal == 15 && seen.signal.is_of_program);
 	assert_true(seen.signal.self.start_ns == 5 && seen.signal.self.pid == 6 && seen.signal.self.index == 1);
 	assert_true(seen.signal.sender.start_ns == 2 && seen.signal.sender.pid == 3 && seen.signal.sender.index == 0);
+	assert_true(seen.signal.anchor.start_ns == 1 && seen.signal.anchor.pid == 2 && seen.signal.anchor.index == 4);
 	assert_true(seen.signal.sender_pid == 3 && seen.signal.sender_uid == 1000);
 	assert_string_equal(seen.signal.comm, "fifteen bytes..");
 	e->is_of_program = 0;

@@ -39,7 +39,7 @@ a_program_starts_and_ends(void **state)
 	assert_string_equal(n->argv[2], "ref.fa");
 	assert_true(n->program.uid.known && n->program.uid.value == 1000);
 	assert_true(n->program.gid.known && n->program.gid.value == 1001);
-	assert_true(n->program.pid_ns.known && n->program.pid_ns.value == 11);
+	assert_true(n->program.pid_ns.known && n->program.pid_ns.value == NAMESPACE_PID_OF_HOST);
 	assert_false(n->has_usage);
 	assert_false(n->program.exit_code.known);
 	assert_int_equal(n->program.end_reason, END_REASON_NONE);

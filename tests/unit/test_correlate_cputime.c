@@ -286,6 +286,11 @@ what_was_not_counted_is_not_known(void **state)
 	assert_true(usage_has(&u, USAGE_RUN_DELAY_NS));
 
 	now = numbers(100);
+	now.has_odd_block_io = true;	/* the other delays are right */
+	u = usage_of_program(&nothing, &now, true);
+	assert_int_equal(u.known, USAGE_ALL & ~USAGE_BIT(USAGE_BLOCK_IO_DELAY_NS));
+
+	now = numbers(100);
 	now.has_thrashing = now.has_compact = false;	/* an older kernel */
 	u = usage_of_program(&nothing, &now, true);
 	assert_int_equal(u.known,

@@ -47,6 +47,7 @@ signalled(const struct being *to, const struct being *from, uint32_t signal)
 
 	if (from != NULL) {
 		s.sender = from->key;
+		s.anchor = from->execed ? from->key : from->anchor;
 		s.sender_pid = from->key.pid;
 	}
 	correlator_signal(w.c, &s);
@@ -130,6 +131,97 @@ the_kernel_is_named(void **state)
 	assert_int_equal(findings(), 1);
 	assert_true(evidence(finding(0), "sender_is_kernel") == 1 && evidence(finding(0), "sender_pid") == -1);
 	assert_non_null(strstr(finding(0)->finding.message, "SIGKILL, which the kernel sent"));
+}
+
+static void
+the_kernel_ends_what_its_user_asks_for(void **state)
+{
+	static const int none[] = { SIGINT, SIGQUIT, SIGSEGV, SIGPIPE }, some[] = { SIGXCPU, SIGHUP };
+	struct being driver, job;
+
+	(void)state;
+	begins(&driver, &job);
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		job = child(&driver, JOB);
+		signalled_by_kernel(&job, (uint32_t)none[i]);
+		ends_of(&job, none[i]);
+	}
+	for (size_t i = 0; i < findings(); i++)
+		assert_string_not_equal(finding(i)->finding.kind, "KILLED");
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		size_t before = findings();
+
+		job = child(&driver, JOB);
+		signalled_by_kernel(&job, (uint32_t)some[i]);
+		ends_of(&job, some[i]);
+		assert_true(findings() > before);
+		assert_string_equal(finding(before)->finding.kind, "KILLED");
+	}
+}
+
+/* As its first process ends, the kernel kills the others; docker kill ends the first. */
+static void
+what_a_container_leaves_has_no_finding(void **state)
+{
+	struct being driver, job, first, left;
+
+	(void)state;
+	begins(&driver, &job);
+	first = forks(&w, &job);
+	first.context.pid_ns = 77;
+	execs(&w, &first, "sh run.sh");
+	left = forks(&w, &first);
+	left.context.pid_ns = 77;
+	execs(&w, &left, "helper --daemon");
+	works(&w, &first, 10);
+	signalled_by_kernel(&left, SIGKILL);
+	ends_of(&left, SIGKILL);
+	assert_int_equal(findings(), 0);
+	signalled_by_kernel(&first, SIGKILL);
+	ends_of(&first, SIGKILL);
+	assert_int_equal(findings(), 1);
+	assert_chain(finding(0), &first, NULL);
+}
+
+/* slurmstepd is in the control groups of the job, and so of its run. */
+static void
+another_user_does_other_work(void **state)
+{
+	struct being script, step, tool;
+
+	(void)state;
+	script = child(NULL, "bash -c all");
+	step = forks(&w, &script);
+	step.context.uid = 0;
+	execs(&w, &step, "slurmstepd: [1.batch]");
+	tool = child(&script, "python3 work.py");
+	signalled(&tool, &step, SIGTERM);
+	ends_of(&tool, SIGTERM);
+	assert_int_equal(findings(), 1);
+	assert_string_equal(finding(0)->finding.kind, "KILLED");
+}
+
+/* ( sleep 1; kill $! ) & of a script: what the kernel knows of the sender is what it forked from. */
+static void
+a_young_fork_of_the_same_work_is_own(void **state)
+{
+	struct being driver, job, script, shell, helper;
+
+	(void)state;
+	begins(&driver, &job);
+	helper = child(&job, "python3 helper.py");
+	shell = forks(&w, &job);
+	signalled(&helper, &shell, SIGTERM);
+	ends_of(&helper, SIGTERM);
+	assert_int_equal(findings(), 0);
+	helper = child(&job, "python3 helper.py");
+	script = child(NULL, "bash -c other");
+	shell = forks(&w, &script);
+	signalled(&helper, &shell, SIGTERM);
+	ends_of(&helper, SIGTERM);
+	exits(&w, &script, 0);
+	assert_int_equal(findings(), 1);
+	assert_chain(finding(0), &helper, &script, NULL);
 }
 
 static void
@@ -289,6 +381,10 @@ main(void)
 		T(a_program_that_an_outsider_ends),
 		T(the_sender_and_what_started_it_are_named),
 		T(the_kernel_is_named),
+		T(the_kernel_ends_what_its_user_asks_for),
+		T(what_a_container_leaves_has_no_finding),
+		T(another_user_does_other_work),
+		T(a_young_fork_of_the_same_work_is_own),
 		T(what_the_engine_ends),
 		T(what_a_task_does_to_its_own_programs_is_none),
 		T(what_a_script_does_to_its_own_programs_is_none),

@@ -80,7 +80,7 @@ a_short_program_has_an_end_alone_which_has_everything(void **state)
 	assert_non_null(end->cwd);
 	assert_non_null(end->parent_program_id);
 	assert_int_equal(end->program.uid.value, 1000);
-	assert_int_equal(end->program.pid_ns.value, 11);
+	assert_int_equal(end->program.pid_ns.value, NAMESPACE_PID_OF_HOST);
 	assert_int_equal(end->id.start_time_us, wall_us(b.key.start_ns));
 	assert_int_equal(end->program.exit_code.value, 3);
 	assert_int_equal(totals(&w).live, 1);
