@@ -17,6 +17,7 @@
 
 #define REMEMBERED_SHARE 8		/* what is remembered is within this part of what was seen, */
 #define REMEMBERED_BYTES (1u << 20)	/* and within this */
+#define RISE_SHARE 64			/* a mark has risen if it is above the one remembered by more than this part */
 
 static uint64_t
 at_most(uint64_t value, uint64_t limit)
@@ -27,6 +28,7 @@ at_most(uint64_t value, uint64_t limit)
 void
 memory_seen(const struct correlator *c, struct process *p, const struct counters *now)
 {
+	p->held.now.mark = now->peak_rss_bytes;
 	p->held.now.pass = now->has_peak && now->rss_bytes > 0 ? c->pass : 0;
 	p->held.now.anon = now->anon_bytes;
 	p->held.now.swap = now->swap_bytes;
@@ -73,6 +75,27 @@ is_near(uint64_t remembered, uint64_t seen)
 	return apart <= remembered / REMEMBERED_SHARE + REMEMBERED_BYTES;
 }
 
+/* Returns true if p's mark has risen to this. Where p ran before the agent did, the first one may be of any time. */
+static bool
+has_risen(const struct process *p, uint64_t mark)
+{
+	uint64_t known = p->held.mark;
+
+	if (known == 0)
+		return mark > 0 && p->observed_us == 0;
+	return mark > known + known / RISE_SHARE + REMEMBERED_BYTES;
+}
+
+/*
+ * Returns what p had of its own at this mark, if the mark has risen to it; else 0. shared: what it had of shared memory
+ * and of files, which passes saw. A child that forked begins with its parent's mark.
+ */
+static uint64_t
+own_at(const struct process *p, uint64_t mark, uint64_t shared)
+{
+	return p->is_forked || !has_risen(p, mark) ? 0 : mark - at_most(shared, mark);
+}
+
 /* Calls fn for the sums of p's run, task and row. */
 static void
 each(struct process *p, void (*fn)(struct held_together *, const struct process *))
@@ -100,7 +123,12 @@ memory_leave(struct held_together *t, const struct process *p)
 static void
 see(struct held_together *t, const struct process *p)
 {
-	t->now.own += own_of(p);
+	const struct held *h = &p->held;
+	uint64_t file = h->file > h->now.file ? h->file : h->now.file;
+	uint64_t own = own_of(p), risen = own_at(p, h->now.mark, file + h->now.shmem);
+
+	t->now.own += own;
+	t->now.risen += risen > own ? risen - own : 0;
 	if (p->held.now.shmem > t->now.shmem)
 		t->now.shmem = p->held.now.shmem;
 }
@@ -116,11 +144,13 @@ process_pass(struct correlator *c, struct process *p)
 	else if (h->forked == 0)
 		h->forked = begun_with(c, p);
 	each(p, see);
-	if (h->forked == forked && is_near(h->own, own_of(p)) && is_near(h->file, h->now.file))
+	if (h->forked == forked && is_near(h->own, own_of(p)) && is_near(h->file, h->now.file) &&
+	    h->mark != 0 && !has_risen(p, h->now.mark))
 		return;
 	each(p, memory_leave);
 	h->own = own_of(p);
 	h->file = h->now.file;
+	h->mark = h->now.mark;
 	each(p, memory_enter);
 	if (p->run != NULL)
 		wal_process(c, p, NEWS_ALL);
@@ -139,13 +169,15 @@ raise_peak(struct held_together *t, uint64_t bytes, enum peak_source source)
 static void
 begin(struct work *w)
 {
-	w->held.now.own = w->held.now.shmem = 0;
+	w->held.now.own = w->held.now.risen = w->held.now.shmem = 0;
 }
 
 static bool
 end(struct work *w)
 {
-	return raise_peak(&w->held, w->held.now.own + w->held.now.shmem, PEAK_OF_PASS);
+	struct held_together *t = &w->held;
+
+	return raise_peak(t, t->now.own + t->now.risen + t->now.shmem, t->now.risen > 0 ? PEAK_OF_PROGRAM : PEAK_OF_PASS);
 }
 
 void
@@ -176,21 +208,20 @@ memory_pass(struct correlator *c)
 void
 memory_ended(struct process *p, const struct usage *usage)
 {
-	uint64_t most = usage_has(usage, USAGE_PEAK_RSS_BYTES) ? usage->value[USAGE_PEAK_RSS_BYTES] : 0;
+	const struct held *h = &p->held;
+	uint64_t mark = usage_has(usage, USAGE_PEAK_RSS_BYTES) ? usage->value[USAGE_PEAK_RSS_BYTES] : 0;
+	uint64_t most = own_at(p, mark, h->file);
 	struct work *works[] = {
 		p->run != NULL ? &p->run->work : NULL,
 		p->task != NULL && !p->is_overhead ? &p->task->work : NULL,
 		p->row != NULL ? &p->row->work : NULL,
 	};
 
-	most -= at_most(p->held.file, most);
-	if (p->is_forked)
-		most = at_most(most, p->held.own);
-	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+	for (size_t i = 0; most > 0 && i < sizeof(works) / sizeof(works[0]); i++) {
 		struct held_together *t = works[i] != NULL ? &works[i]->held : NULL;
 
 		if (t != NULL)
-			raise_peak(t, t->own - at_most(p->held.own, t->own) + most, PEAK_OF_PROGRAM);
+			raise_peak(t, t->own - at_most(h->own, t->own) + most, PEAK_OF_PROGRAM);
 	}
 }
 

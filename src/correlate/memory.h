@@ -10,9 +10,12 @@
  * is a page fault of the writer. Its own is what it has beyond what it began with, and as many of those pages as it
  * had faults.
  *
- * Between passes a program may hold more. At its end its own high-water mark counts, without the pages of files that
- * a pass saw, beside what the others hold. What is remembered of each program for that is within an eighth of what
- * the last pass saw: so the write-ahead log has an entry only where memory grows or shrinks by more.
+ * Between passes a program may hold more. Where its own high-water mark has risen since the last pass, by more than a
+ * sixty-fourth and a MiB, that counts instead, without shared memory and the pages of files that it has: in the next
+ * pass, or as it ends beside what the others hold. A mark that it had reached before is of another time, and counts no
+ * more; nor does the first one of a program that ran before the agent did. What is remembered of each program is within
+ * an eighth of what the last pass saw: so the write-ahead log has an entry only where memory grows or shrinks by more,
+ * or the mark rises.
  */
 #ifndef SLUICE_CORRELATE_MEMORY_H
 #define SLUICE_CORRELATE_MEMORY_H
@@ -35,9 +38,11 @@ struct held {
 		uint64_t shmem;
 		uint64_t file;
 		uint64_t faulted;	/* pages that it got by faults */
+		uint64_t mark;
 	} now;
-	uint64_t own;			/* remembered, as the next two */
+	uint64_t own;			/* remembered over a restart, as the next three */
 	uint64_t file;
+	uint64_t mark;			/* 0: none was seen */
 	uint64_t forked;		/* the anonymous memory that it began with, if it has not exec'd; 0: unknown */
 };
 
@@ -45,6 +50,7 @@ struct held {
 struct held_together {
 	struct {			/* by the pass under way, or the last one */
 		uint64_t own;
+		uint64_t risen;		/* what they had besides since the last pass */
 		uint64_t shmem;
 	} now;
 	uint64_t own;			/* the sum of what is remembered of those that live */

@@ -127,7 +127,7 @@ enum process_bit {
 #define WAL_VERSION_ELEVATED 7		/* before, any process may be elevated for all that is known */
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \
-	ROW(FLAGS, 2, 33, , ) \
+	ROW(FLAGS, 2, 34, , ) \
 	ROW(BOOL, 2, 0, , has_context) \
 	ROW(BOOL, 2, 1, , is_forked) \
 	ROW(BOOL, 2, 2, , is_announced) \
@@ -158,7 +158,8 @@ enum process_bit {
 	ROW(SOME, 8, 28, u32, context.user_uid) \
 	ROW(SOME, 10, 29, u64, held.own) \
 	ROW(SOME, 10, 30, u64, held.file) \
-	ROW(SOME, 10, 31, u64, held.forked)
+	ROW(SOME, 10, 31, u64, held.forked) \
+	ROW(SOME, 13, 33, u64, held.mark)
 
 /* The usage of a process comes after its attribution; its text, title and failures follow. */
 #define PROCESS_USAGE_ROWS(ROW) \

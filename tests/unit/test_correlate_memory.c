@@ -214,6 +214,49 @@ programs_one_after_the_other_do_not_add_up(void **state)
 	assert_int_equal(task_end()->work.peak_memory_bytes.value, GIB);
 }
 
+/* The first has had its GiB when the second gets one. */
+static void
+marks_of_different_times_do_not_add_up(void **state)
+{
+	struct being first = forks(&w, NULL), second = forks(&w, NULL);
+	const struct being *both[] = { &first, &second };
+
+	(void)state;
+	execs(&w, &first, "sort x");
+	execs(&w, &second, "sort y");
+	holds(&first, GIB, 0, 0, 0);
+	pass(both, 2);
+	holds(&first, 10 * MIB, 0, 0, 0);
+	pass(both, 2);
+	holds(&second, GIB, 0, 0, 0);
+	pass(both, 2);
+	exits(&w, &first, 0);
+	exits(&w, &second, 0);
+	ends_with(GIB + 10 * MIB, PEAK_OF_PASS);
+}
+
+static void
+what_it_held_between_passes_counts(void **state)
+{
+	struct being sort = forks(&w, NULL), other = forks(&w, NULL);
+	const struct being *both[] = { &sort, &other };
+
+	(void)state;
+	execs(&w, &sort, "sort x");
+	execs(&w, &other, "bwa mem x");
+	holds(&sort, 10 * MIB, 0, 0, MIB);
+	holds(&other, 100 * MIB, 0, 0, 0);
+	pass(both, 2);
+	sort.c.peak_rss_bytes = GIB + MIB;
+	pass(both, 2);
+	pass(both, 2);
+	holds(&other, 200 * MIB, 0, 0, 0);
+	pass(both, 2);
+	exits(&w, &sort, 0);
+	exits(&w, &other, 0);
+	ends_with(GIB + 100 * MIB, PEAK_OF_PROGRAM);
+}
+
 static void
 a_live_record_has_what_is_held_now(void **state)
 {
@@ -258,6 +301,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_no_pass_saw_has_its_high_water_mark, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_last_second_counts_without_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(programs_one_after_the_other_do_not_add_up, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(marks_of_different_times_do_not_add_up, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_it_held_between_passes_counts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_live_record_has_what_is_held_now, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(unknown_memory_is_unknown, set_up, tear_down),
 	};
