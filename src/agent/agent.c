@@ -17,7 +17,6 @@
 #include "agent/subscription.h"
 #include "base/clock.h"
 #include "collect/cgroup.h"
-#include "collect/disks.h"
 
 /* Before a quarter of the ring is full. A cycle costs as much as 60 programs; a record may be this late. */
 #define DRAIN_MS 333
@@ -360,7 +359,7 @@ agent_close(struct agent *a)
 	agent_forget_jobs(a);
 	free(a->titles);
 	cgroup_mounts_close(a->mounts);
-	disks_free(a->disks);
+	agent_forget_spaces(a);
 	ruleset_unref(a->rules);
 	free(a->pipeline);
 	free(a);

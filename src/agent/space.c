@@ -1,36 +1,146 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * space: the room where tasks work, for findings.
+ *
+ * The agent's own mounts are read once a second. Where programs have another mount namespace, as in a container, or on
+ * the host of an agent that has one of its own, theirs are read and kept for a while, so many in a second, in so much
+ * memory.
  */
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "agent/state.h"
 #include "collect/disks.h"
 
-/* Returns the number of this process's mount namespace; 0: unknown. */
-static uint32_t
-own_mnt_ns(void)
+#define OTHERS_MAX 256
+#define OTHERS_BYTES_MAX (8u << 20)
+#define READS_MAX 4			/* in a second */
+#define KEPT_NS UINT64_C(60000000000)
+
+struct other {
+	uint32_t mnt_ns;		/* 0: the place is free */
+	uint64_t read_ns;
+	struct disks *mounts;
+};
+
+struct agent_spaces {
+	uint32_t mnt_ns;		/* the agent's own; 0: unknown */
+	uint64_t second_ns;		/* in which own was read */
+	struct disks *own;		/* NULL: it could not be read */
+	unsigned reads;			/* of others in that second */
+	size_t bytes;			/* of others */
+	struct other others[OTHERS_MAX];
+};
+
+static void
+forget(struct agent_spaces *s, struct other *o)
 {
+	if (o->mounts != NULL)
+		s->bytes -= disks_bytes(o->mounts);
+	disks_free(o->mounts);
+	*o = (struct other){ 0 };
+}
+
+void
+agent_forget_spaces(struct agent *a)
+{
+	if (a->spaces == NULL)
+		return;
+	for (size_t i = 0; i < OTHERS_MAX; i++)
+		forget(a->spaces, &a->spaces->others[i]);
+	disks_free(a->spaces->own);
+	free(a->spaces);
+	a->spaces = NULL;
+}
+
+/* Returns the mounts that the agent has in this second; NULL without memory, or if they cannot be read. */
+static struct agent_spaces *
+spaces_now(struct agent *a)
+{
+	struct agent_spaces *s = a->spaces;
 	struct stat st;
 
-	return stat("/proc/self/ns/mnt", &st) == 0 ? (uint32_t)st.st_ino : 0;
+	if (s == NULL) {
+		s = a->spaces = calloc(1, sizeof(*s));
+		if (s == NULL)
+			return NULL;
+		s->mnt_ns = stat("/proc/self/ns/mnt", &st) == 0 ? (uint32_t)st.st_ino : 0;
+	}
+	if (s->own == NULL || s->second_ns != a->second_ns) {
+		disks_free(s->own);
+		s->own = NULL;
+		s->reads = 0;
+		s->second_ns = a->second_ns;
+		if (disks_read("/proc/self/mountinfo", &s->own) < 0)
+			return NULL;
+	}
+	return s;
+}
+
+/* Returns the place of the namespace, or else one for it: free, or of what was read longest ago. */
+static struct other *
+place_of(struct agent_spaces *s, uint32_t mnt_ns)
+{
+	struct other *oldest = &s->others[0];
+
+	for (size_t i = 0; i < OTHERS_MAX; i++) {
+		struct other *o = &s->others[i];
+
+		if (o->mnt_ns == mnt_ns)
+			return o;
+		if (o->read_ns < oldest->read_ns)
+			oldest = o;
+	}
+	return oldest;
+}
+
+/* Frees what was read longest ago, until there is room for bytes more. */
+static void
+make_room(struct agent_spaces *s, size_t bytes)
+{
+	while (s->bytes > 0 && s->bytes + bytes > OTHERS_BYTES_MAX) {
+		struct other *oldest = NULL;
+
+		for (size_t i = 0; i < OTHERS_MAX; i++) {
+			if (s->others[i].mounts != NULL && (oldest == NULL || s->others[i].read_ns < oldest->read_ns))
+				oldest = &s->others[i];
+		}
+		forget(s, oldest);
+	}
+}
+
+/* Returns the mounts of the namespace, in which the program with that PID is; NULL: unknown, or not in this second. */
+static const struct disks *
+mounts_of(struct agent_spaces *s, uint32_t pid, uint32_t mnt_ns)
+{
+	struct other *o = place_of(s, mnt_ns);
+	struct disks *mounts;
+	char path[64];
+
+	if (o->mnt_ns == mnt_ns && (s->second_ns - o->read_ns < KEPT_NS || s->reads >= READS_MAX))
+		return o->mounts;
+	if (s->reads >= READS_MAX)
+		return NULL;
+	s->reads++;
+	snprintf(path, sizeof(path), "/proc/%u/mountinfo", pid);
+	if (disks_read(path, &mounts) < 0)
+		return NULL;
+	forget(s, o);
+	make_room(s, disks_bytes(mounts));
+	*o = (struct other){ mnt_ns, s->second_ns, mounts };
+	s->bytes += disks_bytes(mounts);
+	return mounts;
 }
 
 bool
-agent_space(const char *folder, uint32_t mnt_ns, struct disk_space *ret, void *arg)
+agent_space(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg)
 {
-	struct agent *a = arg;
+	struct agent_spaces *s = spaces_now(arg);
+	const struct disks *mounts;
 
-	if (a->mnt_ns == 0)
-		a->mnt_ns = own_mnt_ns();
-	if (mnt_ns == 0 || mnt_ns != a->mnt_ns)
-		return false;		/* its folder may be another one here */
-	if (a->disks == NULL || a->disks_ns != a->second_ns) {
-		disks_free(a->disks);
-		a->disks = NULL;
-		a->disks_ns = a->second_ns;
-		if (disks_read("/proc/self/mountinfo", &a->disks) < 0)
-			return false;
-	}
-	return disks_space(a->disks, folder, ret);
+	if (s == NULL || mnt_ns == 0)
+		return false;
+	mounts = mnt_ns == s->mnt_ns ? s->own : mounts_of(s, pid, mnt_ns);
+	return mounts != NULL && disks_space(s->own, mounts, folder, ret);
 }

@@ -102,9 +102,7 @@ struct agent {
 	size_t next_title;
 	size_t n_titles;		/* that were asked for and are not read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */
-	struct disks *disks;		/* of space.c; NULL: they were not read */
-	uint64_t disks_ns;		/* second_ns as they were read */
-	uint32_t mnt_ns;		/* its own mount namespace; 0: unknown */
+	struct agent_spaces *spaces;	/* of space.c; NULL: none was asked for */
 	struct ruleset *rules;		/* a reference */
 	struct event *on_ring;		/* readable when a quarter of the ring is full */
 	struct event *on_drain;		/* timer; not pending on a host where nothing happens */
@@ -214,7 +212,8 @@ void agent_learn_cgroup(struct agent *a, struct cgroup_event *s);
 void agent_record_ops(struct correlator_ops *ops);
 
 /* space.c: the space callback of struct correlator_ops. */
-bool agent_space(const char *folder, uint32_t mnt_ns, struct disk_space *ret, void *arg);
+bool agent_space(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg);
+void agent_forget_spaces(struct agent *a);
 /* jobs.c: the job callback of struct correlator_ops. */
 bool agent_find_job(const struct job_sought *s, struct job_found *ret, void *arg);
 void agent_forget_jobs(struct agent *a);

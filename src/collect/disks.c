@@ -10,6 +10,7 @@
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,12 +24,15 @@
 
 #define MOUNTINFO_MAX (4u << 20)
 #define MOUNTS_MAX 4096
+#define DEVICE_SIZE 24
 
 enum answer { NOT_ASKED, KNOWN, UNKNOWN };
 
 struct mount {
 	char *point;			/* owned */
 	size_t len;
+	uint64_t id;
+	char device[DEVICE_SIZE];	/* MAJOR:MINOR of its file system */
 	bool is_local;
 	enum answer answer;
 	struct disk_space space;
@@ -37,6 +41,7 @@ struct mount {
 struct disks {
 	struct mount *mounts;		/* in the order in which they were mounted */
 	size_t n;
+	size_t bytes;
 };
 
 static bool
@@ -72,23 +77,40 @@ static int
 add_line(struct disks *d, const char *at, const char *end)
 {
 	char point[PATH_MAX];
-	struct mount *m;
-	struct proc_word word;
+	struct mount *m = &d->mounts[d->n];
+	struct proc_word word = next_word(&at, end), device, type;
 
-	for (int i = 0; i < 5; i++)
-		word = next_word(&at, end);
-	if (proctext_unescape(word, point, sizeof(point)) < 0)
+	*m = (struct mount){ .id = strtoull(word.at, NULL, 10) };	/* the line has an end, before which it stops */
+	(void)next_word(&at, end);
+	device = next_word(&at, end);
+	(void)next_word(&at, end);
+	word = next_word(&at, end);
+	if (device.len >= DEVICE_SIZE || proctext_unescape(word, point, sizeof(point)) < 0)
 		return 0;		/* a malformed mount must not hide the others */
+	memcpy(m->device, device.at, device.len);
 	do {
 		word = next_word(&at, end);
 	} while (word.len > 0 && !proc_word_is(word, "-"));
-	word = next_word(&at, end);
-	m = &d->mounts[d->n];
-	*m = (struct mount){ .point = strdup(point), .len = strlen(point), .is_local = is_local(word) };
+	type = next_word(&at, end);
+	m->is_local = is_local(type);
+	m->len = strlen(point);
+	m->point = strdup(point);
 	if (m->point == NULL)
 		return -ENOMEM;
 	d->n++;
+	d->bytes += m->len + 1;
 	return 0;
+}
+
+/* Gives back what no mount needs. */
+static void
+shrink(struct disks *d)
+{
+	struct mount *mounts = realloc(d->mounts, (d->n > 0 ? d->n : 1) * sizeof(*mounts));
+
+	if (mounts != NULL)
+		d->mounts = mounts;
+	d->bytes += sizeof(*d) + d->n * sizeof(*mounts);
 }
 
 int
@@ -115,6 +137,7 @@ disks_read(const char *mountinfo, struct disks **ret)
 		r = add_line(d, at, eol);
 	}
 	if (r >= 0) {
+		shrink(d);
 		*ret = d;
 		d = NULL;
 		r = 0;
@@ -145,18 +168,28 @@ is_below(const char *folder, const struct mount *m)
 	return strncmp(folder, m->point, m->len) == 0 && (folder[m->len] == '\0' || folder[m->len] == '/');
 }
 
+/* Returns true if what is open is that mount. */
 static bool
-ask(const char *point, struct disk_space *ret)
+is_mount(int fd, const struct mount *m)
+{
+	struct statx st;
+
+	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 && (st.stx_mask & STATX_MNT_ID) != 0 &&
+	    st.stx_mnt_id == m->id;
+}
+
+static bool
+ask(const struct mount *m, struct disk_space *ret)
 {
 	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_CACHED | RESOLVE_NO_SYMLINKS };
-	int fd = (int)syscall(SYS_openat2, AT_FDCWD, point, &how, sizeof(how));
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, m->point, &how, sizeof(how));
 	struct statvfs st;
 	bool is_known;
 
 	if (fd < 0)
 		return false;
-	is_known = fstatvfs(fd, &st) == 0 && st.f_blocks > 0;
+	is_known = is_mount(fd, m) && fstatvfs(fd, &st) == 0 && st.f_blocks > 0;
 	close(fd);
 	if (is_known)
 		*ret = (struct disk_space){ (uint64_t)st.f_bavail * st.f_frsize, (uint64_t)st.f_blocks * st.f_frsize,
@@ -164,19 +197,43 @@ ask(const char *point, struct disk_space *ret)
 	return is_known;
 }
 
-bool
-disks_space(struct disks *d, const char *folder, struct disk_space *ret)
+size_t
+disks_bytes(const struct disks *d)
 {
-	struct mount *of = NULL;
+	return d->bytes;
+}
+
+/* Returns the mount that a folder is in; NULL: none. */
+static const struct mount *
+mount_of(const struct disks *d, const char *folder)
+{
+	const struct mount *of = NULL;
 
 	for (size_t i = 0; i < d->n; i++) {
 		if (is_below(folder, &d->mounts[i]) && (of == NULL || d->mounts[i].len >= of->len))
 			of = &d->mounts[i];	/* of two at one point the later one is on top */
 	}
+	return of;
+}
+
+bool
+disks_space(struct disks *own, const struct disks *mounts, const char *folder, struct disk_space *ret)
+{
+	const struct mount *of = mount_of(mounts, folder);
+
 	if (of == NULL || !of->is_local)
 		return false;
-	if (of->answer == NOT_ASKED)
-		of->answer = ask(of->point, &of->space) ? KNOWN : UNKNOWN;
-	*ret = of->space;
-	return of->answer == KNOWN;
+	for (size_t i = 0; i < own->n; i++) {
+		struct mount *m = &own->mounts[i];
+
+		if (strcmp(m->device, of->device) != 0 || !m->is_local)
+			continue;
+		if (m->answer == NOT_ASKED)
+			m->answer = ask(m, &m->space) ? KNOWN : UNKNOWN;
+		if (m->answer == KNOWN) {
+			*ret = m->space;
+			return true;
+		}
+	}
+	return false;
 }

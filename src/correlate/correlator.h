@@ -56,10 +56,10 @@ struct correlator_ops {
 	 */
 	void (*pod)(const char *pod_uid, const char *container_id, void *arg);
 	/*
-	 * Asks for the room of the file system of a folder, as a program of that mount namespace names it. Returns
-	 * false if it is not known. NULL: there is nothing to ask.
+	 * Asks for the room of the file system of a folder, as the program with that PID names it, which lives, in that
+	 * mount namespace. Returns false if it is not known. NULL: there is nothing to ask.
 	 */
-	bool (*space)(const char *folder, uint32_t mnt_ns, struct disk_space *ret, void *arg);
+	bool (*space)(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg);
 	void (*finding)(const struct finding_record *r, void *arg);	/* NULL: no findings are made, at no cost */
 };
 

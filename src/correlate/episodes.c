@@ -464,8 +464,10 @@ record(struct correlator *c, const struct subject *s, enum episode_kind kind, co
 	struct finding_draft d = { .r.kind = kinds[kind].name, .r.severity = kinds[kind].severity };
 
 	draft_head(c, &d, s->run, kind == EPISODE_DISK ? s->run->full.task : s->task, now_ns);
-	if (!describe(c, s, kind, change, &d))
+	if (!describe(c, s, kind, change, &d)) {
+		(*s->vigil)->of[kind].since = (struct look){ 0 };	/* again after as long */
 		return;
+	}
 	*s->recorded |= 1u << kind;
 	mark(c, s);
 	if (finding_is_allowed_of(c, s->run, s->count))
@@ -514,8 +516,11 @@ judge(struct correlator *c, const struct subject *s, enum episode_kind kind, con
 	if (e->since.at_ns == 0)
 		e->since = v->last;
 	change = between(&e->since, now);
-	if (is_due(c, v, kind, &change, now->at_ns) && holds(s, kind, &change, 1) && !is_covered(s, kind))
-		record(c, s, kind, &change, now->at_ns);
+	if (!is_due(c, v, kind, &change, now->at_ns) || !holds(s, kind, &change, 1) || is_covered(s, kind) ||
+	    c->described >= DESCRIBED_MAX)
+		return;
+	c->described++;
+	record(c, s, kind, &change, now->at_ns);
 }
 
 /* of_kinds: those that are judged, as bits. */
@@ -545,8 +550,20 @@ look(struct correlator *c, const struct subject *s, unsigned of_kinds, uint64_t 
 	for (int kind = 0; kind < EPISODES; kind++) {
 		if (of_kinds >> kind & 1)
 			judge(c, s, (enum episode_kind)kind, &d, &now);
+		else
+			v->of[kind].since = (struct look){ 0 };
 	}
 	v->last = now;
+}
+
+/*
+ * Returns true if an engine has started the task, for its own work. A step of a job may be a shell, or a server, that
+ * waits for its user.
+ */
+static bool
+is_of_engine(const struct task *t)
+{
+	return task_is_driven(t) && t->run->strength != STRENGTH_JOB && !t->has_inner_engine;
 }
 
 /* Returns true if no engine drives the run: its programs are all its work. */
@@ -582,8 +599,26 @@ find_full_disk(struct correlator *c, struct run *r, const struct task *t)
 	if (c->ops.space == NULL || r->full.folder != NULL || folder == NULL || p == NULL || p->is_over ||
 	    !p->has_context || c->options.finding_limits.disk_full_ms == 0)
 		return;
-	if (c->ops.space(folder, p->context.mnt_ns, &space, c->arg) && is_full(&space, has_begun ? 1 / EPISODE_LOW : 1))
+	if (c->ops.space(folder, p->id.pid, p->context.mnt_ns, &space, c->arg) && is_full(&space, has_begun ? 1 / EPISODE_LOW : 1))
 		r->full = (struct full_disk){ folder, t, space };
+}
+
+/* Finds the tasks in which another engine runs, by its driver. */
+static void
+find_inner_engines(struct correlator *c)
+{
+	for (struct task *t = c->tasks; t != NULL; t = t->hh.next)
+		t->has_inner_engine = false;
+	for (struct process *p = c->processes; p != NULL; p = p->next) {
+		const struct process *in = p;
+
+		if (!p->is_driver || p->is_over)
+			continue;
+		if (p->task == NULL)		/* it has a run of its own */
+			in = process_of(c, &p->parent);
+		if (in != NULL && in->task != NULL)
+			in->task->has_inner_engine = true;
+	}
 }
 
 void
@@ -594,6 +629,8 @@ episodes_tick(struct correlator *c, uint64_t now_ns)
 
 	if (c->ops.finding == NULL)
 		return;
+	c->described = 0;
+	find_inner_engines(c);
 	for (r = c->runs; r != NULL; r = r->hh.next) {
 		r->has_live_task = false;
 		r->full = (struct full_disk){ 0 };
@@ -604,7 +641,7 @@ episodes_tick(struct correlator *c, uint64_t now_ns)
 		t->run->has_live_task = true;
 		find_full_disk(c, t->run, t);
 		look(c, &(struct subject){ t->run, t, &t->work, &t->live, &t->vigil, &t->episodes, &t->episode_findings,
-		    task_is_driven(t) }, OF_WORK, now_ns);
+		    is_of_engine(t) }, OF_WORK, now_ns);
 	}
 	for (r = c->runs; r != NULL; r = r->hh.next) {
 		unsigned of_kinds = 1u << EPISODE_DISK;

@@ -21,8 +21,9 @@
  *
  * Of what waits: sleep for a set time, and waits for any of several things, may be as the work wants it, so that they
  * are never STUCK. IDLE is only a task that an engine started: a server, or a command that waits for its user, is
- * neither. Of a run without tasks, and of a task that no engine started, STUCK is only what is in uninterruptible sleep
- * or waits for a network file system.
+ * neither. Of a run without tasks, and of a task that no engine started, as a step of a job, STUCK is only what is in
+ * uninterruptible sleep or waits for a network file system. So is a task in which another engine runs, whose tasks are
+ * judged themselves.
  */
 #ifndef SLUICE_CORRELATE_EPISODES_H
 #define SLUICE_CORRELATE_EPISODES_H
@@ -33,6 +34,8 @@
 #include "correlate/bill.h"
 #include "model/disk_space.h"
 #include "model/usage.h"
+
+#define DESCRIBED_MAX 20		/* findings that are made in one tick, each by a walk over all processes */
 
 struct correlator;
 struct run;

@@ -63,6 +63,7 @@ struct task {
 	struct failure *failure;	/* of its root, a reference while due; NULL unknown */
 	uint32_t oom_kills;		/* programs that the kernel killed for lack of memory */
 	uint32_t kills;			/* KILLED findings */
+	bool has_inner_engine;		/* by the look under way */
 	struct vigil *vigil;		/* owned; NULL: none was begun, see episodes.h */
 	uint32_t episodes;		/* kinds that have a finding, as bits */
 	uint32_t episode_findings;	/* of these kinds, so far */

@@ -222,8 +222,17 @@ class DiskTest(LiveTest):
 
     def test_a_task_that_fills_its_disk(self):
         """A task beside it, on a disk with room, has no finding."""
+        self.fill(prefix=[])
+
+    def test_a_task_that_fills_its_disk_for_an_agent_with_mounts_of_its_own(self):
+        """As the packaged unit has; of the same disk it has another mount."""
+        self.fill(prefix=["unshare", "--mount", "--propagation", "slave", "sh", "-c", 'mount --rbind "$0" "$0" && exec "$@"', self.room])
+
+    def fill(self, prefix):
         full, other = self.mounted("full"), self.mounted("other")
-        agent = self.agent(findings={"disk_full": "2s"}).start()
+        agent = self.agent(findings={"disk_full": "2s"})
+        agent.command_prefix = prefix
+        agent.start()
         for at, fill in ((full, "head -c 20000000 /dev/zero > big; "), (other, "head -c 1000000 /dev/zero > small; ")):
             with open(os.path.join(at, "Makefile"), "w") as f:
                 f.write(f"all:\n\t@{fill} sleep {8 * P}; true\n")

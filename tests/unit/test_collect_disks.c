@@ -8,9 +8,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -18,7 +21,18 @@
 
 static char path[] = "/tmp/sluice-mountinfo-XXXXXX";
 
-/* Returns the mounts of a file with this text. */
+/* Returns the number of the mount at a folder. */
+static uint64_t
+mount_at(const char *folder)
+{
+	struct statx st;
+
+	assert_int_equal(statx(AT_FDCWD, folder, 0, STATX_MNT_ID, &st), 0);
+	assert_true(st.stx_mask & STATX_MNT_ID);
+	return st.stx_mnt_id;
+}
+
+/* Returns the mounts of a file with this text, in which @ is the number of the mount at /. */
 static struct disks *
 mounts(const char *text)
 {
@@ -26,32 +40,45 @@ mounts(const char *text)
 	FILE *f = fopen(path, "w");
 
 	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
+	for (; *text != '\0'; text++) {
+		if (*text == '@')
+			assert_true(fprintf(f, "%" PRIu64, mount_at("/")) > 0);
+		else
+			assert_int_equal(fputc(*text, f), *text);
+	}
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(disks_read(path, &d), 0);
+	assert_true(disks_bytes(d) > 0);
 	return d;
+}
+
+static bool
+is_known_there(const char *own_text, const char *text, const char *folder)
+{
+	struct disk_space space;
+	struct disks *own = mounts(own_text), *d = mounts(text);
+	bool is_known = disks_space(own, d, folder, &space);
+
+	disks_free(own);
+	disks_free(d);
+	return is_known;
 }
 
 static bool
 is_known(const char *text, const char *folder)
 {
-	struct disk_space space;
-	struct disks *d = mounts(text);
-	bool is_known = disks_space(d, folder, &space);
-
-	disks_free(d);
-	return is_known;
+	return is_known_there(text, text, folder);
 }
 
 static void
 a_local_file_system_is_asked(void **state)
 {
-	struct disks *d = mounts("1 0 8:1 / / rw shared:1 - ext4 /dev/sda rw\n");
+	struct disks *d = mounts("@ 0 8:1 / / rw shared:1 - ext4 /dev/sda rw\n");
 	struct disk_space space;
 	struct statvfs st;
 
 	(void)state;
-	assert_true(disks_space(d, "/home/u/work", &space));
+	assert_true(disks_space(d, d, "/home/u/work", &space));
 	assert_int_equal(statvfs("/", &st), 0);
 	assert_true(space.total_bytes == (uint64_t)st.f_blocks * st.f_frsize && space.total_files == st.f_files);
 	assert_true(space.free_bytes <= space.total_bytes);
@@ -62,17 +89,17 @@ static void
 those_that_may_wait_are_not(void **state)
 {
 	(void)state;
-	assert_false(is_known("1 0 8:1 / / rw - nfs4 server:/x rw\n", "/home"));
-	assert_false(is_known("1 0 8:1 / / rw - fuse.sshfs x rw\n", "/home"));
-	assert_false(is_known("1 0 8:1 / / rw - overlay overlay rw\n", "/home"));
-	assert_false(is_known("1 0 8:1 / / rw master:3 propagate_from:2 - ext4x /dev/sda rw\n", "/home"));
-	assert_true(is_known("1 0 8:1 / / rw master:3 propagate_from:2 - ext4 /dev/sda rw\n", "/home"));
+	assert_false(is_known("@ 0 8:1 / / rw - nfs4 server:/x rw\n", "/home"));
+	assert_false(is_known("@ 0 8:1 / / rw - fuse.sshfs x rw\n", "/home"));
+	assert_false(is_known("@ 0 8:1 / / rw - overlay overlay rw\n", "/home"));
+	assert_false(is_known("@ 0 8:1 / / rw master:3 propagate_from:2 - ext4x /dev/sda rw\n", "/home"));
+	assert_true(is_known("@ 0 8:1 / / rw master:3 propagate_from:2 - ext4 /dev/sda rw\n", "/home"));
 }
 
 static void
 the_innermost_and_last_mount_counts(void **state)
 {
-	static const char text[] = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /tmp rw - nfs server:/t rw\n"
+	static const char text[] = "@ 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /tmp rw - nfs server:/t rw\n"
 	    "3 1 0:7 / /a\\040b rw - nfs server:/t rw\n";
 
 	(void)state;
@@ -80,10 +107,29 @@ the_innermost_and_last_mount_counts(void **state)
 	assert_false(is_known(text, "/tmp/x"));
 	assert_false(is_known(text, "/a b/c"));
 	assert_true(is_known(text, "/tmpx"));
-	assert_true(is_known("1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /tmp rw - nfs server:/t rw\n"
-	    "3 2 0:9 / /tmp rw - tmpfs t rw\n", "/tmp/x"));
-	assert_false(is_known("1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /tmp rw - tmpfs t rw\n"
-	    "3 2 0:9 / /tmp rw - nfs server:/t rw\n", "/tmp/x"));
+	assert_false(is_known("@ 0 8:1 / / rw - ext4 /dev/sda rw\n3 1 8:1 / /tmp rw - ext4 t rw\n"
+	    "2 1 0:9 / /tmp rw - nfs server:/t rw\n", "/tmp/x"));
+}
+
+/* A bind mount of a container; of the same file system this process has another mount. */
+static void
+another_namespace_is_asked_by_its_device(void **state)
+{
+	static const char own[] = "2 0 8:2 / /sys rw - ext4 /dev/sdb rw\n@ 0 8:1 / / rw - ext4 /dev/sda rw\n";
+
+	(void)state;
+	assert_true(is_known_there(own, "77 0 0:4 / / rw - overlay o rw\n78 77 8:1 /data /work rw - ext4 s rw\n", "/work/x"));
+	assert_false(is_known_there(own, "77 0 0:4 / / rw - overlay o rw\n78 77 8:1 /data /work rw - ext4 s rw\n", "/x"));
+	assert_false(is_known_there(own, "77 0 8:3 / / rw - ext4 /dev/sdc rw\n", "/work"));
+	assert_false(is_known_there(own, "77 0 8:1 / / rw - nfs server:/t rw\n", "/work"));
+}
+
+/* Its point is covered by what was mounted later. */
+static void
+another_mount_at_the_same_point_is_not(void **state)
+{
+	(void)state;
+	assert_false(is_known("1 0 8:1 / / rw - ext4 /dev/sda rw\n", "/home"));
 }
 
 static void
@@ -94,8 +140,8 @@ what_is_no_folder_or_a_link_is_not(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(link));
 	assert_int_equal(rmdir(link), 0);
-	assert_int_equal(symlink("/tmp", link), 0);
-	snprintf(text, sizeof(text), "1 0 8:1 / %s rw - ext4 /dev/sda rw\n", link);
+	assert_int_equal(symlink("/", link), 0);
+	snprintf(text, sizeof(text), "@ 0 8:1 / %s rw - ext4 /dev/sda rw\n", link);
 	assert_false(is_known(text, link));
 	assert_int_equal(unlink(link), 0);
 	assert_false(is_known(text, link));
@@ -108,7 +154,7 @@ malformed_mounts_hide_no_others(void **state)
 	struct disks *d;
 
 	(void)state;
-	assert_true(is_known("\n1\n1 2 3 4 \\9 rw - ext4\n1 0 8:1 / / rw - ext4 /dev/sda rw\n1 0 8:1 / /x rw", "/home"));
+	assert_true(is_known("\n1\n1 2 3 4 \\9 rw - ext4\n@ 0 8:1 / / rw - ext4 /dev/sda rw\n1 0 8:1 / /x rw", "/home"));
 	assert_int_equal(disks_read("/nonexistent", &d), -ENOENT);
 	disks_free(NULL);
 }
@@ -136,6 +182,8 @@ main(void)
 		cmocka_unit_test(a_local_file_system_is_asked),
 		cmocka_unit_test(those_that_may_wait_are_not),
 		cmocka_unit_test(the_innermost_and_last_mount_counts),
+		cmocka_unit_test(another_namespace_is_asked_by_its_device),
+		cmocka_unit_test(another_mount_at_the_same_point_is_not),
 		cmocka_unit_test(what_is_no_folder_or_a_link_is_not),
 		cmocka_unit_test(malformed_mounts_hide_no_others),
 	};

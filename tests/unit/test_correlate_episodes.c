@@ -193,6 +193,68 @@ what_is_moved_only_now_and_then_is_one_episode(void **state)
 	assert_found(2, "STUCK");
 }
 
+/* What its shell and the inner engine wait for is the work of that one's own tasks. */
+static void
+a_task_with_an_engine_in_it_is_neither(void **state)
+{
+	struct correlator_options options = options_of(NULL);
+	struct being inner;
+
+	(void)state;
+	world_begin(&w, &options, true);
+	forget_kept(&w);
+	driver = child(NULL, "make -j2");
+	job = child(&driver, "sh -c all");
+	tool = child(&job, "tee log");
+	inner = child(&job, "snakemake -c2");
+	for (unsigned n = 0; n < 100; n++) {
+		w.now += STEP;
+		does(&driver, &waits_for_child);
+		does(&job, &waits_for_child);
+		does(&tool, &locked);
+		does(&inner, &locked);
+		snapshot(&w, true, (const struct being *[]){ &driver, &job, &tool, &inner }, 4);
+		correlator_tick(w.c, w.now, true);
+	}
+	assert_int_equal(findings(), 0);
+	exits(&w, &inner, 0);
+	steps(&locked, 31);
+	assert_found(1, "STUCK");
+}
+
+/* Many tasks hang at once: each has its finding, some in a later tick. */
+static void
+so_many_are_described_in_a_tick(void **state)
+{
+	struct being jobs[DESCRIBED_MAX + 5], tools[DESCRIBED_MAX + 5];
+	const struct being *all[2 * (DESCRIBED_MAX + 5)];
+	size_t seen = 0;
+
+	(void)state;
+	begins();
+	for (size_t i = 0; i < DESCRIBED_MAX + 5; i++) {
+		char command[128];
+
+		snprintf(command, sizeof(command), "sh -c python_-m_snakemake_--target-jobs_'align:sample=B%zu'", i);
+		jobs[i] = child(&driver, command);
+		tools[i] = child(&jobs[i], "bwa mem x");
+		all[2 * i] = &jobs[i];
+		all[2 * i + 1] = &tools[i];
+	}
+	for (unsigned n = 0; n < 40; n++) {
+		w.now += STEP;
+		for (size_t i = 0; i < DESCRIBED_MAX + 5; i++) {
+			does(&jobs[i], &waits_for_child);
+			does(&tools[i], &locked);
+		}
+		snapshot(&w, true, all, sizeof(all) / sizeof(all[0]));
+		correlator_tick(w.c, w.now, true);
+		assert_true(findings() <= seen + DESCRIBED_MAX);
+		seen = findings();
+	}
+	assert_int_equal(findings(), DESCRIBED_MAX + 5);
+}
+
 static void
 a_task_that_sleeps_is_idle(void **state)
 {
@@ -371,9 +433,10 @@ a_run_without_an_engine(void **state)
 static struct disk_space room;
 
 static bool
-space(const char *folder, uint32_t mnt_ns, struct disk_space *ret, void *arg)
+space(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg)
 {
 	(void)arg;
+	assert_true(pid > 0);
 	assert_string_equal(folder, "/w");
 	*ret = room;
 	return mnt_ns == 12;
@@ -470,6 +533,8 @@ main(void)
 		T(what_makes_any_progress_is_not_stuck),
 		T(programs_that_come_and_go_are_progress),
 		T(what_is_moved_only_now_and_then_is_one_episode),
+		T(a_task_with_an_engine_in_it_is_neither),
+		T(so_many_are_described_in_a_tick),
 		T(a_task_that_sleeps_is_idle),
 		T(what_is_stuck_is_not_idle_too),
 		T(what_works_a_little_is_not_idle),
