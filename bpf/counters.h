@@ -44,14 +44,16 @@ life_of(u64 start_ns, u64 until_ns)
 }
 
 /*
- * Returns true if a thread has waited for longer than it lives. Since 6.12 one that waits for block I/O may be taken
- * off its run queue later, while another runs: the kernel then has the begin of the wait for that other one. The end
- * adds what is since an earlier wait of the thread, or if it had none, since the host was started.
+ * Returns EVENT_ODD_BLOCK_IO if a thread has waited for longer than it lives, else 0; without a branch, for the verifier's
+ * sake. Since 6.12 one that waits for block I/O may be taken off its run queue later, while another runs: the kernel then
+ * has the begin of the wait for that other one. The end adds what is since an earlier wait of the thread, or if it had
+ * none, since the host was started.
  */
-static __always_inline bool
-is_odd_delay(u64 delay_ns, u64 start_ns, u64 end_ns)
+static __always_inline u32
+odd_delay_flag(u64 delay_ns, u64 life_ns)
 {
-	return delay_ns > 0 && delay_ns > life_of(start_ns, end_ns);
+	_Static_assert(EVENT_ODD_BLOCK_IO == 1 << 20, "the sign becomes this bit");
+	return (life_ns - delay_ns) >> 63 << 20;
 }
 
 /* A member of struct task_delay_info, which not every kernel has; 0: it has none. */
@@ -64,15 +66,15 @@ is_odd_delay(u64 delay_ns, u64 start_ns, u64 end_ns)
 static __always_inline void
 counters_add_own(struct event_counters *c, struct task_struct *t, struct task_delay_info *d, u64 end_ns, u32 *flags)
 {
+	u64 life_ns = life_of(t->start_boottime, end_ns);
+
 #define COUNTER_TASK(name, thread) c->name += t->thread;
-#define COUNTER_LIFE(name) c->name += life_of(t->start_boottime, end_ns);
+#define COUNTER_LIFE(name) c->name += life_ns;
 #include "resources.h"
 	if (d) {
 #define COUNTER_DELAY(name, thread) c->name += DELAY_OF(d, thread);
 #include "resources.h"
-		*flags |= delay_flags();
-		if (is_odd_delay(d->blkio_delay, t->start_boottime, end_ns))
-			*flags |= EVENT_ODD_BLOCK_IO;
+		*flags |= delay_flags() | odd_delay_flag(d->blkio_delay, life_ns);
 	}
 }
 

@@ -59,7 +59,7 @@ enum event_flag {
 	EVENT_TORN = 1 << 17,		/* snapshot: it has threads that were released meanwhile twice, or not at all */
 	EVENT_HAS_THRASHING = 1 << 18,	/* with EVENT_HAS_BLOCK_IO: this kernel counts these delays too */
 	EVENT_HAS_COMPACT = 1 << 19,
-	EVENT_ODD_BLOCK_IO = 1 << 20,	/* counters.block_io_delay_ns is wrong: see is_odd_delay() */
+	EVENT_ODD_BLOCK_IO = 1 << 20,	/* counters.block_io_delay_ns is wrong: see odd_delay_flag() */
 };
 
 enum event_net {		/* the classes of sockets that are counted separately */

@@ -129,7 +129,7 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 	READ_POINTER(delays, k.untrusted->delays);
 	if (delays) {
 		p->has_block_io = 1;
-		if (is_odd_delay(delays->blkio_delay, t->start_boottime, 0))
+		if (odd_delay_flag(delays->blkio_delay, life_of(t->start_boottime, 0)))
 			p->has_odd_block_io = 1;
 	}
 	if (t->pid != t->tgid || !is_last) {

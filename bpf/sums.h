@@ -23,6 +23,7 @@ add_thread(u64 task)
 	struct event_counters *c;
 	struct event_state *e;
 	u32 zero = 0;
+	u64 life_ns;
 
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)
@@ -32,16 +33,15 @@ add_thread(u64 task)
 #include "resources.h"
 	if (BPF_CORE_READ(t, flags) & PF_EXITING && BPF_CORE_READ(t, pid) != BPF_CORE_READ(t, tgid))
 		return 0;	/* on_exit has added the rest, or will */
+	life_ns = life_of(BPF_CORE_READ(t, start_boottime), e->end_ns);
 #define COUNTER_TASK(name, thread) c->name += BPF_CORE_READ(t, thread);
-#define COUNTER_LIFE(name) c->name += life_of(BPF_CORE_READ(t, start_boottime), e->end_ns);
+#define COUNTER_LIFE(name) c->name += life_ns;
 #include "resources.h"
 	d = BPF_CORE_READ(t, delays);
 	if (d) {
 #define COUNTER_DELAY(name, thread) c->name += bpf_core_field_exists(d->thread) ? BPF_CORE_READ(d, thread) : 0;
 #include "resources.h"
-		e->flags |= delay_flags();
-		if (is_odd_delay(BPF_CORE_READ(d, blkio_delay), BPF_CORE_READ(t, start_boottime), e->end_ns))
-			e->flags |= EVENT_ODD_BLOCK_IO;
+		e->flags |= delay_flags() | odd_delay_flag(BPF_CORE_READ(d, blkio_delay), life_ns);
 	}
 	return 0;
 }

@@ -108,7 +108,8 @@ class Time(LakeTest):
         run = next(r for r in read_lake(self.lake)["sluice.run"] if r["phase"] == "END")
         bill = run["own_bill"]
         self.assertEqual(run["wall_ns"], sum(bill.values()))
-        self.assertLess(bill["child_ns"], 0.05 * run["wall_ns"])     # while its child has no sample yet
+        # While its child has no sample yet, from which the next pass may be a second away.
+        self.assertLess(bill["child_ns"], 1e9 + 0.05 * run["wall_ns"])
         spun = LIFE_S * 1e9
         for ns in bill["cpu_ns"] + bill["run_queue_ns"], bill["timer_ns"] + bill["unknown_ns"]:
             self.assertAlmostEqual(spun, ns, delta=0.4 * spun)
