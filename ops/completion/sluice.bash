@@ -15,7 +15,7 @@ _sluice_table()
 		;;
 	'run')
 		words=''
-		options='--pipeline: --run: --task: --sample: --lake:folder --json:file --report:file --rules:folder --control:file --own-probes --no-headers --interval: --trace-env: --wait --as-root --quiet -h --help'
+		options='--pipeline: --run: --task: --sample: --lake:folder --json:file --report:file --rules:folder --control:file --own-probes --no-headers --interval: --trace-env: --delay-accounting --wait --as-root --quiet -h --help'
 		rest='command'
 		;;
 	'agent')

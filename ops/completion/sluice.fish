@@ -150,6 +150,7 @@ complete -c sluice -n '__sluice_at run' -l own-probes -d 'load probes even if th
 complete -c sluice -n '__sluice_at run' -l no-headers -d 'read no file in which Nextflow or Snakemake names its tasks and samples'
 complete -c sluice -n '__sluice_at run' -l interval -x -d 'time between usage and host records'
 complete -c sluice -n '__sluice_at run' -l trace-env -x -d 'put this environment variable of each program into its records, such as TRACEPARENT'
+complete -c sluice -n '__sluice_at run' -l delay-accounting -d 'count what programs wait for storage, swap and memory'
 complete -c sluice -n '__sluice_at run' -l wait -d 'wait for programs that outlive COMMAND'
 complete -c sluice -n '__sluice_at run' -l as-root -d 'under sudo'
 complete -c sluice -n '__sluice_at run' -l quiet -d 'print neither the live line nor the table'

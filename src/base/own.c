@@ -1,10 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * own: reads /proc/PID/statm, stat and schedstat, proc(5), and the clocks of processes.
+ * own: reads /proc/PID/statm, stat and schedstat, proc(5), and the clocks of processes; empties a command line.
  */
 #include "base/own.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,4 +100,23 @@ own_child_is_runnable(pid_t pid)
 		state = '?';
 	fclose(f);
 	return state == 'R';
+}
+
+void
+own_forget_arguments(void)
+{
+	char text[1024], *field;
+	FILE *f = fopen("/proc/self/stat", "re");
+	unsigned long start, end;
+
+	if (f == NULL)
+		return;
+	field = fgets(text, sizeof(text), f);
+	fclose(f);
+	if (field == NULL || (field = strrchr(text, ')')) == NULL)
+		return;
+	for (int i = 2; i < 48 && field != NULL; i++)	/* fields 48 and 49: arg_start, arg_end */
+		field = strchr(field + 1, ' ');
+	if (field != NULL && sscanf(field, "%lu %lu", &start, &end) == 2 && start != 0 && end > start)
+		memset((void *)start, 0, end - start);	/* where the kernel put argv */
 }

@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * own: the resources that this process and its children use. Its own CPU time is clock_ns(CLOCK_PROCESS_CPUTIME_ID).
+ * own: the resources that this process and its children use, and its command line. Its own CPU time is
+ * clock_ns(CLOCK_PROCESS_CPUTIME_ID).
  */
 #ifndef SLUICE_BASE_OWN_H
 #define SLUICE_BASE_OWN_H
@@ -19,5 +20,8 @@ uint64_t own_child_rss_bytes(pid_t pid);
 uint64_t own_child_run_delay_ns(pid_t pid);
 /* Returns whether a child runs, or would if it had a CPU; false also if that is unknown. */
 bool own_child_is_runnable(pid_t pid);
+
+/* Empties the command line of this process: a copy that was forked must not be found by the name of its program. */
+void own_forget_arguments(void);
 
 #endif

@@ -19,11 +19,13 @@
 
 #include "agent/run.h"
 #include "attach/variables.h"
+#include "base/aside.h"
 #include "base/format.h"
 #include "base/spell.h"
 #include "cli/analytics.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/delay_accounting.h"
 #include "cli/host_agent.h"
 #include "cli/persona.h"
 #include "cli/run_confine.h"
@@ -57,6 +59,9 @@ static const char help[] =
     "  --interval TIME  time between usage and host records: 500ms, 10s, 1m (default: 10s)\n"
     "  --trace-env NAME put this environment variable of each program into its records, such\n"
     "                   as TRACEPARENT; up to 8 times. No other variable is ever read\n"
+    "  --delay-accounting\n"
+    "                   count what programs wait for storage, swap and memory: as root, switch\n"
+    "                   kernel.task_delayacct on for the whole host, until the end of the run\n"
     "  --wait           wait for programs that outlive COMMAND\n"
     "  --as-root        under sudo: run COMMAND as root nevertheless\n"
     "  --quiet          print neither the live line nor the table\n"
@@ -72,6 +77,7 @@ struct run {
 	struct event *on_second;
 	FILE *json;			/* NULL: no JSON */
 	struct analytics_report report;
+	struct aside delay_accounting;
 	char *run_id;			/* owned; of the report, which is written after the agent is freed */
 	const struct run_options *options;
 	int host_agent;			/* connection to an agent of this host; -1: none */
@@ -98,6 +104,7 @@ struct run_options {
 	char run_suffix[HOST_AGENT_SUFFIX_SIZE];
 	const char *rules;		/* a folder; NULL: RULES_DIR, if it exists */
 	bool is_quiet;
+	bool has_delay_accounting;	/* switched on for the run */
 	bool has_own_probes;		/* even if the agent of this host would pass events on */
 	bool wait_for_all;
 	bool as_root;
@@ -277,8 +284,8 @@ static int
 parse(int argc, char **argv, struct run_options *o)
 {
 	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_REPORT, OPT_RULES,
-		OPT_CONTROL, OPT_OWN_PROBES, OPT_NO_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_WAIT, OPT_AS_ROOT,
-		OPT_QUIET };
+		OPT_CONTROL, OPT_OWN_PROBES, OPT_NO_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_DELAY_ACCOUNTING,
+		OPT_WAIT, OPT_AS_ROOT, OPT_QUIET };
 	static const struct option options[] = {
 		{ "pipeline", required_argument, NULL, OPT_PIPELINE },
 		{ "run", required_argument, NULL, OPT_RUN },
@@ -293,6 +300,7 @@ parse(int argc, char **argv, struct run_options *o)
 		{ "no-headers", no_argument, NULL, OPT_NO_HEADERS },
 		{ "interval", required_argument, NULL, OPT_INTERVAL },
 		{ "trace-env", required_argument, NULL, OPT_TRACE_ENV },
+		{ "delay-accounting", no_argument, NULL, OPT_DELAY_ACCOUNTING },
 		{ "wait", no_argument, NULL, OPT_WAIT },
 		{ "as-root", no_argument, NULL, OPT_AS_ROOT },
 		{ "quiet", no_argument, NULL, OPT_QUIET },
@@ -356,6 +364,9 @@ parse(int argc, char **argv, struct run_options *o)
 			if (!add_variable(o, optarg))
 				return EXIT_USAGE;
 			break;
+		case OPT_DELAY_ACCOUNTING:
+			o->has_delay_accounting = true;
+			break;
 		case OPT_WAIT:
 			o->wait_for_all = true;
 			break;
@@ -417,12 +428,16 @@ find_host_agent(struct run_options *o, char *why, size_t why_size)
 	return fd;
 }
 
-/* Prints why no agent passes events on, and the command that would work. */
+/* Prints what takes root, and the command that works. why: no agent passes events on; NULL: --delay-accounting. */
 static int
 refuse_without_root(int argc, char **argv, const char *why)
 {
-	spell_line(stderr, "sluice run: without root it takes an agent of this host, which any user may use: %s; with root it "
-	    "needs none, and COMMAND still runs as you:\n", why);
+	if (why != NULL)
+		spell_line(stderr, "sluice run: without root it takes an agent of this host, which any user may use: %s; with "
+		    "root it needs none, and COMMAND still runs as you:\n", why);
+	else
+		fputs("sluice run: --delay-accounting takes root, since it is switched for the whole host; COMMAND still runs as "
+		    "you:\n", stderr);
 	fputs("    sudo sluice", stderr);
 	for (int i = 0; i < argc; i++)
 		summary_print_quoted(stderr, argv[i]);
@@ -622,8 +637,10 @@ cli_run(int argc, char **argv)
 		return EXIT_USAGE;
 	r.host_agent = find_host_agent(&o, error, sizeof(error));
 	o.agent.is_subscriber = r.host_agent >= 0;
-	if (!o.agent.is_subscriber && geteuid() != 0)
-		return refuse_without_root(argc, argv, error);
+	if (geteuid() != 0 && (o.has_delay_accounting || !o.agent.is_subscriber)) {
+		status = refuse_without_root(argc, argv, o.has_delay_accounting ? NULL : error);
+		goto close;
+	}
 	status = load_rules(&o);
 	if (status != 0)
 		goto close;
@@ -640,7 +657,8 @@ cli_run(int argc, char **argv)
 	if (start_nursery(&o, &r.nursery) < 0 || begin_report(&r, &o, &inherited) < 0)
 		goto out;
 	o.agent.agent.nursery = r.nursery;
-	if (agent_open_run(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
+	if ((o.has_delay_accounting && delay_accounting_begin(&r.delay_accounting, error, sizeof(error)) < 0) ||
+	    agent_open_run(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
 		spell_line(stderr, "sluice run: %s\n", error);
 		goto out;
 	}
@@ -662,6 +680,8 @@ cli_run(int argc, char **argv)
 	if (*lake_error != '\0')
 		spell_line(stderr, "sluice run: %s\n", lake_error);
 out:
+	if (delay_accounting_end(&r.delay_accounting, error, sizeof(error)) < 0)
+		spell_line(stderr, "sluice run: %s\n", error);
 	if (r.json != NULL)
 		fclose(r.json);
 	if (r.on_second != NULL)

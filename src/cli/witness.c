@@ -18,6 +18,7 @@
 
 #include "attach/privileges.h"
 #include "base/descriptors.h"
+#include "base/own.h"
 #include "base/sandbox.h"
 
 #ifndef __has_feature
@@ -33,26 +34,6 @@ static const struct sandbox_call calls[] = {
 	ANY(gettid), ANY(sigaltstack),	/* before a function that does not return */
 #endif
 };
-
-/* Empties our command line, because pkill -f must find sluice but not the witness. */
-static void
-forget_argv(void)
-{
-	char text[1024], *field;
-	FILE *f = fopen("/proc/self/stat", "re");
-	unsigned long start, end;
-
-	if (f == NULL)
-		return;
-	field = fgets(text, sizeof(text), f);
-	fclose(f);
-	if (field == NULL || (field = strrchr(text, ')')) == NULL)
-		return;
-	for (int i = 2; i < 48 && field != NULL; i++)	/* fields 48 and 49: arg_start, arg_end */
-		field = strchr(field + 1, ' ');
-	if (field != NULL && sscanf(field, "%lu %lu", &start, &end) == 2 && start != 0 && end > start)
-		memset((void *)start, 0, end - start);	/* where the kernel put argv */
-}
 
 /* What the witness writes; shorter than PIPE_BUF, so that it is read whole. */
 struct report {
@@ -93,7 +74,7 @@ be_witness(int fd, pid_t parent)
 		_exit(0);
 	prctl(PR_SET_NAME, "run-witness");
 	setpriority(PRIO_PROCESS, 0, -20);	/* it must report in time on a busy host */
-	forget_argv();
+	own_forget_arguments();	/* pkill -f must find sluice but not the witness */
 	/* No file of COMMAND's may stay open, least of all its pipes. */
 	if (dup3(fd, 0, 0) < 0 || descriptors_close_from(1) < 0 || !give_up(parent))
 		_exit(0);
