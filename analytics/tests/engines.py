@@ -27,7 +27,7 @@ from unittest import mock
 
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake import open as lake_open
-from sluice_analytics.lake.columns import COLUMNS
+from sluice_analytics.lake.columns import COLUMNS, SCHEMA_VERSION
 from sluice_analytics.lake.session import Scope, Session
 from sluice_analytics.model import activity, hosts, losses, records
 from sluice_analytics.prices import Prices
@@ -337,7 +337,7 @@ def make_lake(path: pathlib.Path) -> tuple[Any, Case]:
         lake.finding("OOM_KILLED", at=begin + 50, program_id="p", **host)
         without = ("usage.threads_peak", "uid", "sample") if run == 0 else ()
         if run == 1:
-            lake.write(extra={"colour": (["null", "string"], "green")}, schema_version=9)
+            lake.write(extra={"colour": (["null", "string"], "green")}, schema_version=SCHEMA_VERSION + 1)
         else:
             lake.write(without=without)
     return lake, Case("run-2", lake.us(-3600), lake.us(2 * day))

@@ -218,6 +218,9 @@ put_field(struct encoding *e, uint8_t *at, const struct field *f, const void *re
 		/* fall through */
 	case FIELD_USAGE:
 		return put_usage(e, at, VALUE(struct usage *const), rest);
+	case FIELD_RECORD_OR_NULL:
+		at = put_branch(at, VALUE(void *const) != NULL);
+		return VALUE(void *const) != NULL ? put_fields(e, at, f->inner, VALUE(void *const), rest) : at;
 	case FIELD_RECORD:
 	case FIELD_PART:
 		return put_fields(e, at, f->inner, value, rest);

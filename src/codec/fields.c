@@ -33,6 +33,7 @@
 	{ #member, _Generic(MEMBER(type, member), bool: FIELD_BOOL_OF_END), AT(type, member) }
 #define ENUM(type, member, kind, symbols) { #member, kind, AT(type, member), .symbol = (symbols) }
 #define RECORD(type, member, list) { #member, FIELD_RECORD, AT(type, member), .inner = LIST(list) }
+#define RECORD_OR_NULL(type, member, list) { #member, FIELD_RECORD_OR_NULL, AT(type, member), .inner = LIST(list) }
 /* An array whose number of items is the member n. */
 #define TEXTS(type, member, n, kind)				\
 	{ #member, _Generic(MEMBER(type, member), const char *const *: (kind)), AT(type, member),	\
@@ -121,6 +122,13 @@ static const struct field variable_fields[] = {
 	TEXT(named_text, value),
 };
 
+static const struct field bill_fields[] = {
+#define BILL_FIELD(ID, name)	\
+	{ #name "_ns", FIELD_U64_OR_NULL, .offset = offsetof(struct bill, part) + BILL_##ID * sizeof(struct opt_u64) },
+	BILL_EACH(BILL_FIELD)
+#undef BILL_FIELD
+};
+
 static const struct field program_fields[] = {
 	PART(program_record, head, head_fields),
 	ENUM(program_record, phase, FIELD_ENUM, phase),
@@ -165,6 +173,7 @@ static const struct field program_fields[] = {
 	BOOL_OF_END(program_record, core_dumped),
 	BOOL_OF_END(program_record, oom_killed),
 	FIELD(program_record, usage),
+	RECORD_OR_NULL(program_record, bill, bill_fields),
 };
 
 static const struct field usage_fields[] = {
@@ -182,13 +191,6 @@ static const struct field shares_fields[] = {
 	FIELD(bound_shares, block_io),
 	FIELD(bound_shares, memory),
 	FIELD(bound_shares, idle),
-};
-
-static const struct field bill_fields[] = {
-#define BILL_FIELD(ID, name)	\
-	{ #name "_ns", FIELD_U64_OR_NULL, .offset = offsetof(struct bill, part) + BILL_##ID * sizeof(struct opt_u64) },
-	BILL_EACH(BILL_FIELD)
-#undef BILL_FIELD
 };
 
 static const struct field verdict_fields[] = {

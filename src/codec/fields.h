@@ -29,6 +29,7 @@ enum field_kind {
 	FIELD_ENUM,		/* an enum, whose values are the symbols' indexes */
 	FIELD_ENUM_OR_NULL,	/* an enum; 0: null, and the symbols' indexes begin at 1 */
 	FIELD_RECORD,		/* a struct, its fields are inner */
+	FIELD_RECORD_OR_NULL,	/* a pointer to one; NULL: null */
 	FIELD_RECORDS,		/* a pointer to structs of item_size, and their number at n_offset */
 	FIELD_USAGE,		/* const struct usage *, never NULL */
 	FIELD_USAGE_OR_NULL,	/* const struct usage * */

@@ -28,6 +28,7 @@
 #include "correlate/account.h"
 #include "correlate/attribute.h"
 #include "correlate/attribute_task.h"
+#include "correlate/bill.h"
 #include "correlate/cgroups.h"
 #include "correlate/cputime.h"
 #include "correlate/findings.h"
@@ -192,9 +193,11 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
     const struct usage *usage)
 {
 	bool has_failed = r->exit_signal.known || (r->exit_code.known && r->exit_code.value != 0);
+	struct bill bill = bill_of_threads(usage);
 
 	r->phase = PHASE_END;
 	r->usage = usage;
+	r->bill = bill.part[BILL_CPU].known ? &bill : NULL;
 	if (end_ns < p->program_start_ns)
 		end_ns = p->program_start_ns;
 	r->end_time_us = (struct opt_u64){ (uint64_t)state_wall_us(c, end_ns), true };

@@ -17,7 +17,7 @@
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 8
+#define RECORD_SCHEMA_VERSION 9
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -184,6 +184,7 @@ struct program_record {
 	bool core_dumped;
 	bool oom_killed;
 	const struct usage *usage;	/* NULL at START */
+	const struct bill *bill;	/* of its threads; NULL at START, and if it is not known */
 };
 
 struct usage_record {

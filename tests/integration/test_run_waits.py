@@ -128,10 +128,10 @@ def waits_of(usage):
 
 
 def last_ends(records):
-    """{pid: usage, with life_ns} of the last program of each process."""
+    """{pid: usage, with life_ns and bill} of the last program of each process."""
     ends = {}
     for r in sorted((r for r in records if r["phase"] == "END"), key=lambda r: r["program_index"]):
-        ends[r["pid"]] = r["usage"] | {"life_ns": (r["end_time"] - r["start_time"]) * 1000}
+        ends[r["pid"]] = r["usage"] | {"life_ns": (r["end_time"] - r["start_time"]) * 1000, "bill": r["bill"]}
     return ends
 
 
@@ -170,6 +170,8 @@ class Waits(LakeTest):
         ends = last_ends(topics["sluice.program"])
         (run,) = [r["usage"] for r in topics["sluice.run"] if r["phase"] == "END"]
         self.assertEqual(run["thread_ns"], sum(r["usage"]["thread_ns"] for r in self.ends(topics)))
+        for r in topics["sluice.program"]:
+            self.assertEqual((r["usage"] or {}).get("thread_ns"), r["bill"] and sum(r["bill"].values()), r)
         for name in CLASSES:
             self.assertEqual(run[f"wait_{name}_ns"], sum(r["usage"][f"wait_{name}_ns"] for r in self.ends(topics)), name)
         return {name: ends[pid] for name, pid in json.loads(done.stdout).items()}
@@ -182,7 +184,8 @@ class Waits(LakeTest):
 
     def assert_mostly(self, name, kind, usage):
         slept = usage["thread_ns"] - usage["cpu_user_ns"] - usage["cpu_system_ns"] - usage["run_delay_ns"]
-        self.assertGreaterEqual(usage[f"wait_{kind}_ns"], 0.7 * slept - SLACK_NS * max(1, usage["threads_peak"]), (name, usage))
+        for waited in usage[f"wait_{kind}_ns"], usage["bill"][f"{kind}_ns"]:
+            self.assertGreaterEqual(waited, 0.7 * slept - SLACK_NS * max(1, usage["threads_peak"]), (name, usage))
         self.assertGreater(usage[f"wait_{kind}_ns"], 0, (name, usage))
 
     def test_each_wait_is_of_its_class(self):
@@ -269,6 +272,7 @@ class Delays(LakeTest):
                 if not is_odd:
                     break
         self.assertGreater(usage["block_io_delay_ns"], 1_000_000)
+        self.assertGreater(end["bill"]["block_io_ns"], 1_000_000)
 
     def test_without_accounting_each_delay_is_null(self):
         with delay_accounting(False):

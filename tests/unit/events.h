@@ -32,8 +32,9 @@ struct kept_record {
 	struct program_record program;		/* its pointers are invalid */
 	struct work_record work;		/* its pointers are invalid */
 	uint64_t interval_ns;
-	bool has_usage;
+	bool has_usage, has_bill;
 	struct usage usage;
+	struct bill bill;			/* a program's */
 	struct finding_record finding;		/* kind, message and the arrays' contents are owned */
 };
 
@@ -125,6 +126,9 @@ record_program(const struct program_record *r, void *arg)
 		for (size_t i = 0; i < r->argc; i++)
 			n->argv[i] = strdup(r->argv[i]);
 	}
+	n->has_bill = r->bill != NULL;
+	if (r->bill != NULL)
+		n->bill = *r->bill;
 	record_usage(n, r->usage);
 }
 

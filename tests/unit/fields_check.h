@@ -37,6 +37,7 @@ static const struct {
 	[FIELD_ENUM] = { AVRO_ENUM, false },
 	[FIELD_ENUM_OR_NULL] = { AVRO_ENUM, true },
 	[FIELD_RECORD] = { AVRO_RECORD, false },
+	[FIELD_RECORD_OR_NULL] = { AVRO_RECORD, true },
 	[FIELD_RECORDS] = { AVRO_ARRAY, false },
 	[FIELD_USAGE] = { AVRO_RECORD, false },
 	[FIELD_USAGE_OR_NULL] = { AVRO_RECORD, true },
@@ -172,6 +173,7 @@ check_inner(const char *record, const struct field *field, avro_schema_t schema,
 	case FIELD_USAGE_OR_NULL:
 		return check_usage(inner, schema, err);
 	case FIELD_RECORD:
+	case FIELD_RECORD_OR_NULL:
 		return check_record(inner, schema, field->inner, err);
 	case FIELD_RECORDS:
 		return check_record(inner, resolve(avro_schema_array_items(schema)), field->inner, err);

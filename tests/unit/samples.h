@@ -42,6 +42,16 @@ sample_usage(void)
 	return &u;
 }
 
+static inline const struct bill *
+sample_bill(void)
+{
+	static struct bill b;
+
+	for (int i = 0; i < BILL_PARTS; i++)
+		b.part[i] = (struct opt_u64){ 2000 + (uint64_t)i, true };
+	return &b;
+}
+
 static inline struct program_record
 sample_program_start(void)
 {
@@ -79,6 +89,7 @@ sample_program_end(void)
 	r.exit_signal = (struct opt_i32){ 0, false };
 	r.core_dumped = true;
 	r.usage = sample_usage();
+	r.bill = sample_bill();
 	return r;
 }
 

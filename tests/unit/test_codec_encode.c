@@ -194,6 +194,7 @@ a_program_start_has_its_fields_and_no_end(void **state)
 	assert_null_field(&v, "core_dumped");
 	assert_null_field(&v, "oom_killed");
 	assert_null_field(&v, "usage");
+	assert_null_field(&v, "bill");
 	avro_value_decref(&v);
 }
 
@@ -218,7 +219,7 @@ static void
 a_program_end_has_usage_with_unknown_as_null(void **state)
 {
 	struct program_record r = sample_program_end();
-	avro_value_t v = encoded(TOPIC_PROGRAM, &r, 42), usage, dumped;
+	avro_value_t v = encoded(TOPIC_PROGRAM, &r, 42), usage, bill, dumped;
 	int is_dumped = 0;
 
 	(void)state;
@@ -237,6 +238,14 @@ a_program_end_has_usage_with_unknown_as_null(void **state)
 		else
 			assert_int_equal(number(&usage, usage_name(i)), 1000 + i);
 	}
+	bill = field(&v, "bill");
+#define ASSERT_PART(ID, name) assert_int_equal(number(&bill, #name "_ns"), 2000 + BILL_##ID);
+	BILL_EACH(ASSERT_PART)
+#undef ASSERT_PART
+	avro_value_decref(&v);
+	r.bill = NULL;		/* thread_ns is not known */
+	v = encoded(TOPIC_PROGRAM, &r, 43);
+	assert_null_field(&v, "bill");
 	avro_value_decref(&v);
 }
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "correlate/bill.h"
 #include "one_world.h"
 
 static void
@@ -16,6 +17,7 @@ a_program_starts_and_ends(void **state)
 {
 	struct being sh = forks(&w, NULL), b;
 	const struct kept_record *n;
+	struct bill bill;
 
 	(void)state;
 	execs(&w, &sh, "sh pipeline.sh");
@@ -40,7 +42,7 @@ a_program_starts_and_ends(void **state)
 	assert_true(n->program.uid.known && n->program.uid.value == 1000);
 	assert_true(n->program.gid.known && n->program.gid.value == 1001);
 	assert_true(n->program.pid_ns.known && n->program.pid_ns.value == NAMESPACE_PID_OF_HOST);
-	assert_false(n->has_usage);
+	assert_false(n->has_usage || n->has_bill);
 	assert_false(n->program.exit_code.known);
 	assert_int_equal(n->program.end_reason, END_REASON_NONE);
 
@@ -48,6 +50,11 @@ a_program_starts_and_ends(void **state)
 	exits(&w, &b, 3);
 	n = record_of(&w, &b, 0, PHASE_END);
 	assert_true(record_has_cpu(n, 251));
+	assert_true(n->has_bill);
+	bill = bill_of_threads(&n->usage);
+	for (int i = 0; i < BILL_PARTS; i++)
+		assert_int_equal(bill_ns(&n->bill, i), bill_ns(&bill, i));
+	assert_int_equal(bill_ns(&n->bill, BILL_CPU), n->usage.value[USAGE_THREAD_NS]);
 	assert_int_equal(n->time_us, wall_us(w.now));
 	assert_int_equal(n->program.end_time_us.value, wall_us(w.now));
 	assert_int_equal(n->program.end_reason, END_REASON_EXIT);

@@ -281,6 +281,7 @@ a_lost_last_exec_leaves_an_end_without_usage(void **state)
 	assert_non_null(n);
 	assert_true(n->has_usage);
 	assert_int_equal(n->usage.known, 0);
+	assert_false(n->has_bill);
 	assert_null(n->exe);		/* not the one before's */
 	assert_null(n->argv);
 	assert_null(n->tool);

@@ -28,7 +28,7 @@ FIELDS = (
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak", "anon_bytes", "shmem_bytes", "swap_bytes")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -149,11 +149,12 @@ COLUMNS: dict[str, list[Column]] = {
 
 _UNREAD_ALWAYS = ("schema_version",)
 _UNREAD_USAGE = tuple(f"usage.{name}" for name in _SPLIT)
+_UNREAD_BILL = tuple(f"bill.{name}" for name in BILL)
 
 UNREAD: dict[str, tuple[str, ...]] = {
     "program": (
-        *_UNREAD_ALWAYS, *_UNREAD_USAGE, "argv_truncated", "tool_rule", "gid", "cgroup_v1", "pid_ns", "mnt_ns",
-        "net_ns", "variables", "run_source", "task_source",
+        *_UNREAD_ALWAYS, *_UNREAD_USAGE, *_UNREAD_BILL, "argv_truncated", "tool_rule", "gid", "cgroup_v1", "pid_ns",
+        "mnt_ns", "net_ns", "variables", "run_source", "task_source",
     ),
     "usage": (
         *_UNREAD_ALWAYS, *_UNREAD_USAGE, "ppid", "start_time", "program_index", "parent_program_id", "forked",
