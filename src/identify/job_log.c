@@ -2,16 +2,24 @@
  * SPDX-License-Identifier: Apache-2.0
  * job_log: Snakemake's log, line by line.
  *
+ *	[Sun Nov 29 16:54:15 2026]		before each begin and error
  *	localrule align:			the begin of a job, with as many lines as follow
  *	    output: aligned/A.bam		indented
  *	    jobid: 3
  *	    wildcards: sample=A
+ *	Job 5: Aligning B			the begin of one that has a message, of any text and lines, which
+ *	Reason: Forced execution		hides its rule and outputs
  *	Finished jobid: 3 (Rule: align)		before 8.0: Finished job 3.
  *	Error in rule align:			a job that failed
  *	    jobid: 4
  *	    shell:
  *	        bwa mem ref.fa A.fq >A.sam	its command, of one line or several
  *	        (command exited with non-zero exit code)
+ *	    jobs:				those of a group that failed, after a line of the time
+ *	        rule align:
+ *	            jobid: 3
+ *
+ * Jobs of a group, such as those that a pipe connects, run at once; all lines about one of them are indented once more.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +37,18 @@ enum state {
 	IN_JOB,
 	IN_ERROR,
 	IN_COMMAND,
+	IN_GROUP_ERROR,
 };
 
 struct job_log {
 	struct jobs *jobs;	/* the caller's */
 	uint64_t number;
 	enum state state;
+	bool is_timed;		/* a line of the time was read, and nothing since that it is not before */
+	size_t indent;		/* of that line */
 	uint64_t job;		/* number of the one that IN_JOB is about */
 	uint64_t failed;	/* jobid that IN_ERROR is about */
+	char failed_rule[JOB_RULE_SIZE];	/* its rule; "": no text that a record can have */
 	size_t len, command_len;
 	char line[LINE_SIZE];
 	char command[COMMAND_SIZE];
@@ -102,6 +114,23 @@ read_id(const char *text, const char *end, uint64_t *ret)
 	return text_number(digits, UINT64_MAX, ret);
 }
 
+/* Takes the first line of a job with a message, Job 5: Aligning B, which hides all but its jobid. */
+static bool
+begins_hidden(struct job_log *l, const char *line)
+{
+	const char *value = after(line, "Job ");
+	struct job *job;
+	uint64_t id;
+
+	if (value == NULL || !read_id(value, ":", &id))
+		return false;
+	job = job_add(l->jobs);
+	job->log = l->number;
+	job->id = id;
+	job->is_hidden = true;
+	return true;
+}
+
 /* Takes the first line of a job: rule, localrule, checkpoint or localcheckpoint, and the rule's name. */
 static bool
 begins_job(struct job_log *l, const char *line)
@@ -156,8 +185,9 @@ take_job_line(struct job_log *l, const char *line)
 		copy_text(job->wildcards, sizeof(job->wildcards), value, strlen(value));
 }
 
+/* rule: of a job that failed; NULL: unknown. */
 static void
-end_job(struct job_log *l, uint64_t id, uint64_t command)
+end_job(struct job_log *l, uint64_t id, uint64_t command, const char *rule)
 {
 	struct job *job = job_of_log(l->jobs, l->number, id);
 
@@ -166,6 +196,8 @@ end_job(struct job_log *l, uint64_t id, uint64_t command)
 	job->is_over = true;
 	if (command != 0)
 		job->command = command;
+	if (rule != NULL && job->is_hidden && job->rule[0] == '\0')
+		memcpy(job->rule, rule, sizeof(job->rule));
 }
 
 /* Takes a line of a failed job's command, or the one behind it. */
@@ -177,7 +209,7 @@ take_command_line(struct job_log *l, const char *line)
 
 	if (after(line, "        (command exited with ") != NULL ||
 	    after(line, "        (one of the commands exited with ") != NULL) {
-		end_job(l, l->failed, job_command(l->command, l->command_len));
+		end_job(l, l->failed, job_command(l->command, l->command_len), l->failed_rule);
 		l->state = ELSEWHERE;
 		return;
 	}
@@ -199,11 +231,62 @@ take_error_line(struct job_log *l, const char *line)
 	const char *value = after(line, "    jobid: ");
 
 	if (value != NULL && read_id(value, "", &l->failed))
-		end_job(l, l->failed, 0);
+		end_job(l, l->failed, 0, l->failed_rule);
 	if (strcmp(line, "    shell:") == 0) {
 		l->state = IN_COMMAND;
 		l->command_len = 0;
 	}
+}
+
+/* Takes the line that an error begins with, and the name of its rule. */
+static bool
+begins_error(struct job_log *l, const char *line)
+{
+	const char *name = after(line, "Error in rule ");
+
+	if (name == NULL)
+		return false;
+	copy_text(l->failed_rule, sizeof(l->failed_rule), name, strcspn(name, ":, "));
+	l->failed = UINT64_MAX;
+	return true;
+}
+
+/* Returns whether a line is the time, [Sun Nov 29 16:54:15 2026], and remembers how far it is indented. */
+static bool
+take_time(struct job_log *l, const char *line)
+{
+	size_t indent = after(line, "    ") != NULL ? 4 : 0, len = strlen(line);
+
+	if (line[indent] != '[' || line[len - 1] != ']' || len - indent != sizeof("[Sun Nov 29 16:54:15 2026]") - 1)
+		return false;
+	l->indent = indent;
+	l->is_timed = true;
+	l->state = ELSEWHERE;
+	return true;
+}
+
+/* Takes a line that no job's text and no error has. The lines of other threads are between a time and what it is of. */
+static void
+take_other_line(struct job_log *l, const char *line)
+{
+	const char *value;
+	uint64_t id;
+
+	l->state = ELSEWHERE;
+	if (l->is_timed && begins_job(l, line)) {
+		l->state = IN_JOB;
+	} else if (l->is_timed && begins_error(l, line)) {
+		l->state = IN_ERROR;
+	} else if (((value = after(line, "Finished jobid: ")) != NULL && read_id(value, " ", &id)) ||
+	    ((value = after(line, "Finished job ")) != NULL && read_id(value, ".", &id))) {
+		end_job(l, id, 0, NULL);
+		return;
+	} else if (line[0] == '\0' || after(line, "Error in group ") != NULL) {
+		return;
+	} else if (l->is_timed) {
+		(void)begins_hidden(l, line);
+	}
+	l->is_timed = false;
 }
 
 static void
@@ -212,26 +295,24 @@ take_line(struct job_log *l, const char *line)
 	const char *value;
 	uint64_t id;
 
+	if (take_time(l, line))
+		return;
+	if (l->indent > 0 && after(line, "    ") != NULL)
+		line += l->indent;
 	if (l->state == IN_COMMAND) {
 		take_command_line(l, line);
-		return;
-	}
-	if (after(line, "    ") != NULL) {
-		if (l->state == IN_JOB)
-			take_job_line(l, line);
-		else if (l->state == IN_ERROR)
-			take_error_line(l, line);
-		return;
-	}
-	l->state = ELSEWHERE;
-	if (begins_job(l, line)) {
-		l->state = IN_JOB;
-	} else if (after(line, "Error in rule ") != NULL) {
-		l->state = IN_ERROR;
-		l->failed = UINT64_MAX;
-	} else if (((value = after(line, "Finished jobid: ")) != NULL && read_id(value, " ", &id)) ||
-	    ((value = after(line, "Finished job ")) != NULL && read_id(value, ".", &id))) {
-		end_job(l, id, 0);
+	} else if (after(line, "    ") == NULL) {
+		take_other_line(l, line);
+	} else if (l->state == IN_JOB) {
+		take_job_line(l, line);
+	} else if (l->state == IN_ERROR) {
+		take_error_line(l, line);
+	} else if (l->state == IN_GROUP_ERROR) {
+		value = after(line, "            jobid: ");
+		if (value != NULL && read_id(value, "", &id))
+			end_job(l, id, 0, NULL);
+	} else if (l->is_timed && strcmp(line, "    jobs:") == 0) {
+		l->state = IN_GROUP_ERROR;
 	}
 }
 

@@ -32,7 +32,11 @@ jobs_free(struct jobs *j)
 bool
 jobs_are_logged(const struct jobs *j)
 {
-	return j->are_logged;
+	bool are_logged = j->are_logged;
+
+	for (size_t i = 0; i < JOBS_MAX; i++)
+		are_logged &= j->all[i].number == 0 || !j->all[i].is_hidden || j->all[i].is_over;
+	return are_logged;
 }
 
 /* Returns how much a job is needed: one that runs more than one that is over, whose task may still end. */
@@ -88,9 +92,12 @@ job_set_key(struct jobs *j, struct job *job)
 {
 	const char *end = strstr(job->outputs, ", ");
 	size_t len = end != NULL ? (size_t)(end - job->outputs) : strlen(job->outputs);
+	static const char pipe[] = " (pipe)";
 	struct job *begun;
 	char key[JOB_KEY_SIZE + 4];
 
+	if (len >= sizeof(pipe) && memcmp(job->outputs + len - sizeof(pipe) + 1, pipe, sizeof(pipe) - 1) == 0)
+		len -= sizeof(pipe) - 1;
 	if (len == 0 || (len + 2) / 3 * 4 >= JOB_KEY_SIZE)
 		return;
 	EVP_EncodeBlock((unsigned char *)key, (const unsigned char *)job->outputs, (int)len);
@@ -240,17 +247,29 @@ names_output(const char *command, const struct job *job)
 	return false;
 }
 
-/* Returns the one job that may be that of a task that runs. NULL: there is none, or several. */
+/*
+ * Returns the one job that may be that of a task that runs. NULL: there is none, or several. A hidden job may be that
+ * of any task, also once it is over, as its shell may be heard of only then; and what it reads was made by one that was
+ * over before it began.
+ */
 static struct job *
 running(struct jobs *j, const struct job_sought *s)
 {
 	struct job *only = NULL, *named = NULL, *over = NULL;
 	size_t n_only = 0, n_named = 0;
+	uint64_t hidden = 0;
 
 	for (size_t i = 0; i < JOBS_MAX; i++) {
 		struct job *job = &j->all[i];
 
-		if (job->number == 0 || job->rule[0] == '\0' || (job->task != 0 && job->task != s->task))
+		if (job->number == 0 || (job->task != 0 && job->task != s->task))
+			continue;
+		if (job->is_hidden) {
+			hidden = job->number > hidden ? job->number : hidden;
+			n_only++;
+			continue;
+		}
+		if (job->rule[0] == '\0')
 			continue;
 		if (!job->is_over) {
 			only = job;
@@ -268,7 +287,9 @@ running(struct jobs *j, const struct job_sought *s)
 	if (n_named > 0)
 		return n_named == 1 ? named : NULL;
 	/* A short job may be over in the log before its shell is heard of. */
-	return over != NULL ? over : n_only == 1 ? only : NULL;
+	if (over != NULL)
+		return over->number > hidden ? over : NULL;
+	return n_only == 1 ? only : NULL;
 }
 
 /* Returns the job that has the task's command: the one that was taken for its job, one of no task, or any other. */

@@ -57,7 +57,10 @@ void job_log_free(struct job_log *l);	/* NULL is fine */
 
 /* Takes the next bytes of a log. */
 void job_log_read(struct job_log *l, const char *text, size_t len);
-/* Returns whether a log has had the begin of a job, which it has not where Snakemake is quiet about its rules. */
+/*
+ * Returns whether the logs have rule and outputs of the jobs that run. They have none where Snakemake is quiet about
+ * its rules, nor of a job whose rule has a message, which is then all that is logged of it.
+ */
 bool jobs_are_logged(const struct jobs *j);
 /* Takes the name of a file in the folder incomplete: a job began that has this output. */
 void jobs_begun(struct jobs *j, const char *key);
@@ -73,7 +76,8 @@ void jobs_read_record(struct jobs *j, size_t at, const char *text, size_t len);
 /*
  * Finds the job that a task runs. While it runs, that is the one job that runs, is no other task's, and has an output
  * that the command names; or else the last such one that is over; or else the only one that runs and is no other
- * task's. At its end it is the job with the same command. Returns false where there is none, or several.
+ * task's. Of a job whose log has a message alone there is no telling: no job is found where it may as well be that one.
+ * At its end it is the job with the same command. Returns false where there is none, or several.
  */
 bool jobs_find(struct jobs *j, const struct job_sought *s, struct job_found *ret);
 

@@ -22,6 +22,7 @@ struct job {
 	uint64_t log;		/* number of the log that has it; 0: none */
 	uint64_t id;		/* jobid in that log; 0 until it is read, and of the job that is the target */
 	bool is_over;
+	bool is_hidden;		/* its log has a message in place of rule, outputs and wildcards */
 	unsigned reads;		/* of its record */
 	char rule[JOB_RULE_SIZE];
 	char wildcards[JOB_WILDCARDS_SIZE];	/* sample=A, part=1 */

@@ -148,6 +148,8 @@ class RecordedTest:
         with open(lasts, "w") as f:
             f.write("sleep 3\n")
         ended_well(quiet.start("third", "--quiet", "rules", gate=lasts))
+        hidden = Snakemake(cls.folder("hidden"), cls.program())
+        ended_well(hidden.start("fourth", "out/A.hidden", "out/A.drunk", gate=lasts))
 
     def test_each_job_has_rule_and_sample(self):
         for (rule, sample), executions in wanted(self.log.jobs).items():
@@ -174,6 +176,23 @@ class RecordedTest:
         for sample in "AB":
             self.assertEqual([("prep", None)], [(t["task"], t["sample"]) for t in self.tasks_by_step("third")["prep", sample]])
 
+    def test_a_job_with_a_message_has_its_rule_at_its_end(self):
+        """Its log has the message in place of rule and wildcards."""
+        self.assertEqual([("hidden", None)], [(t["task"], t["sample"]) for t in self.tasks_by_step("fourth")["hidden", "A"]])
+
+    def test_a_job_with_a_message_never_has_the_name_of_another(self):
+        steps = [s for s in self.seen.steps("fourth") if s.task == "hidden"]
+        self.assertEqual(STEP_PROGRAMS, len(steps))
+        for s in steps:
+            self.assertNotIn(s.program["task"], {"prep", "sorted", "flaky", "counted", "poured", "drunk", "bad"})
+
+    def test_of_jobs_that_a_pipe_connects_the_last_has_rule_and_sample(self):
+        self.assertEqual([("drunk", "A")], [(t["task"], t["sample"]) for t in self.tasks_by_step("fourth")["drunk", "A"]])
+
+    def test_of_jobs_that_a_pipe_connects_the_first_never_has_the_name_of_the_last(self):
+        """The pipe is in the commands of both, and the first one's record is written when the last one ends."""
+        self.assertIn([t["task"] for t in self.tasks_by_step("fourth")["poured", "A"]], (["poured"], ["step.sh"]))
+
 
 class DebianRecorded(RecordedTest, SnakemakeTest):
     @classmethod
@@ -199,7 +218,7 @@ class OfAnotherUser(SnakemakeTest):
             log = os.path.join(folder, ".snakemake", "log", "2026-01-02T030405.678901.snakemake.log")
             os.makedirs(os.path.dirname(log))
             with open(log, "w") as f:
-                f.write("rule named:\n    output: out\n    jobid: 1\n    wildcards: sample=S\n")
+                f.write("[Sun Nov 29 16:54:15 2026]\nrule named:\n    output: out\n    jobid: 1\n    wildcards: sample=S\n")
             os.chown(log, uid, uid)
             later = time.time() + 60
             os.utime(log, (later, later))

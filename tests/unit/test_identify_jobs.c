@@ -12,9 +12,11 @@
 
 #include "identify/jobs.h"
 
+#define TIME "[Sun Nov 29 16:54:15 2026]\n"
+
 /* Version 9.27.1. */
 #define JOB(rule, output, id, wildcards)				\
-	"[Sun Nov 29 16:54:15 2026]\n"					\
+	TIME								\
 	"localrule " rule ":\n"						\
 	"    input: in.txt\n"						\
 	"    output: " output "\n"					\
@@ -213,6 +215,122 @@ a_log_of_version_7_is_read(void **state)
 	assert_true(seek_at_end(1, "mkdir parts/1"));
 }
 
+/* Reads a log that Snakemake wrote. part: up to the line that begins with this; NULL: all. */
+static void
+logs_of(const char *name, const char *part)
+{
+	static char text[8192];
+	char path[512];
+	size_t len;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/tests/fixtures/snakemake_logs/%s.log", SOURCE_TREE, name);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	len = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[len] = '\0';
+	len = part != NULL ? (size_t)(strstr(text, part) - text) : len;
+	job_log_read(the_log, text, len);
+}
+
+static void
+a_job_with_a_message_has_no_name_while_it_runs(void **state)
+{
+	static const char *const versions[] = { "7.21.0_messages", "9.27.1_messages" };
+
+	for (size_t i = 0; i < 2; i++) {
+		logs_of(versions[i], "Finished job");
+		assert_false(jobs_are_logged(jobs));
+		assert_false(seek(1, "set -euo pipefail;  sleep 0.3; touch A.msg"));
+		logs(JOB("first", "a.done", "22", "x=1"));
+		assert_false(seek(1, "set -euo pipefail;  sleep 0.3; touch A.msg"));	/* not the only one that runs */
+		assert_true(seek(1, "set -euo pipefail;  touch a.done"));
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void
+what_a_message_contains_is_no_job(void **state)
+{
+	static const char *const versions[] = { "7.21.0_messages", "9.27.1_messages" };
+
+	for (size_t i = 0; i < 2; i++) {
+		logs_of(versions[i], NULL);
+		assert_false(seek(1, "cat A.lie"));
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void
+an_earlier_job_is_not_that_of_a_command_which_may_be_hidden(void **state)
+{
+	(void)state;
+	logs(JOB("prep", "A.prep", "2", "sample=A") TIME "Finished jobid: 2 (Rule: prep)\n");
+	logs(TIME "Job 3: sorts A\nReason: Missing output files: A.sorted\n");
+	assert_false(seek(1, "sort A.prep >A.sorted"));
+	logs(TIME "Finished jobid: 3 (Rule: sorted)\n");
+	assert_false(seek(1, "sort A.prep >A.sorted"));		/* heard of only now */
+	logs(JOB("late", "late", "4", "sample=A") TIME "Finished jobid: 4 (Rule: late)\n");
+	assert_true(seek(2, "cp x late"));
+	assert_string_equal(found.task, "late");
+}
+
+static void
+a_hidden_job_is_found_at_its_end_by_its_record(void **state)
+{
+	(void)state;
+	logs(TIME "Job 3: sorts A\nReason: Missing output files: A.sorted\n");
+	assert_false(jobs_are_logged(jobs));
+	jobs_begun(jobs, "QS5zb3J0ZWQ=");
+	logs(TIME "Finished jobid: 3 (Rule: sorted)\n");
+	assert_int_equal(records("QS5zb3J0ZWQ=", "{\"rule\": \"sorted\", \"shellcmd\": \"sort A\"}"), 1);
+	assert_true(seek_at_end(1, "sort A"));
+	assert_string_equal(found.task, "sorted");
+	assert_string_equal(found.sample, "");
+	assert_true(found.is_sure);
+}
+
+static void
+jobs_of_a_pipe_are_found(void **state)
+{
+	static const char *const versions[] = { "7.21.0_messages", "9.27.1_messages" };
+
+	for (size_t i = 0; i < 2; i++) {
+		logs_of(versions[i], "Job 5:");
+		assert_true(seek(1, "cat A.pipe >A.drunk"));
+		assert_string_equal(found.task, "drunk");
+		assert_string_equal(found.sample, "A");
+		assert_true(records("QS5waXBl", "{\"rule\": \"poured\", \"shellcmd\": \"echo >A.pipe\"}") > 0);
+		assert_true(seek_at_end(2, "echo >A.pipe"));
+		assert_string_equal(found.task, "poured");
+		teardown(state);
+		setup(state);
+	}
+}
+
+static void
+jobs_of_a_group_that_failed_are_over(void **state)
+{
+	static const char *const versions[] = { "7.21.0_group_fails", "9.27.1_group_fails" };
+
+	for (size_t i = 0; i < 2; i++) {
+		logs_of(versions[i], NULL);
+		assert_false(seek(1, "sleep 1"));
+		assert_true(records("YjIucGlwZQ==", "{\"rule\": \"uppipe\", \"shellcmd\": \"x\"}") > 0 || i == 1);
+		teardown(state);
+		setup(state);
+	}
+	/* Version 9 logs their commands, and with them which one is hidden. */
+	logs_of(versions[1], NULL);
+	assert_true(seek_at_end(1, "cat b2.pipe >b2.out; exit 3"));
+	assert_string_equal(found.task, "msgpipe");
+	assert_true(seek_at_end(2, "echo x >b2.pipe; sleep 0.2"));
+	assert_string_equal(found.task, "uppipe");
+}
+
 static void
 a_log_is_read_in_any_parts(void **state)
 {
@@ -287,9 +405,9 @@ static void
 names_that_are_no_text_are_left_out(void **state)
 {
 	(void)state;
-	logs("rule a\033[2Jb:\n    output: A.bam\n    jobid: 1\n");
+	logs(TIME "rule a\033[2Jb:\n    output: A.bam\n    jobid: 1\n");
 	assert_false(seek(1, "cat A.bam"));
-	logs("rule good:\n    output: A.bam\n    jobid: 2\n    wildcards: sample=\xff\n");
+	logs(TIME "rule good:\n    output: A.bam\n    jobid: 2\n    wildcards: sample=\xff\n");
 	assert_true(seek(1, "cat A.bam"));
 	assert_string_equal(found.task, "good");
 	assert_string_equal(found.sample, "");
@@ -307,7 +425,7 @@ wildcards_become_a_sample(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		snprintf(text, sizeof(text), "rule r%zu:\n    output: out%zu\n    jobid: %zu\n    wildcards: %s\n", i, i, i,
+		snprintf(text, sizeof(text), TIME "rule r%zu:\n    output: out%zu\n    jobid: %zu\n    wildcards: %s\n", i, i, i,
 		    pairs[i][0]);
 		logs(text);
 		snprintf(text, sizeof(text), "cat out%zu", i);
@@ -342,9 +460,9 @@ long_lines_do_no_harm(void **state)
 	(void)state;
 	memset(text, 'x', 100000);
 	job_log_read(the_log, text, 100000);
-	logs("\nrule a:\n    output: ");
+	logs("\n" TIME "rule a:\n    output: ");
 	job_log_read(the_log, text, 100000);
-	logs("\n    jobid: 1\nError in rule a:\n    jobid: 1\n    shell:\n        ");
+	logs("\n    jobid: 1\n" TIME "Error in rule a:\n    jobid: 1\n    shell:\n        ");
 	for (int i = 0; i < 20; i++) {
 		job_log_read(the_log, text, 1000);
 		logs("\n");
@@ -385,6 +503,12 @@ main(void)
 		TEST(the_end_corrects_what_was_taken_for_it),
 		TEST(a_failed_job_is_found_by_its_log),
 		TEST(a_log_of_version_7_is_read),
+		TEST(a_job_with_a_message_has_no_name_while_it_runs),
+		TEST(what_a_message_contains_is_no_job),
+		TEST(an_earlier_job_is_not_that_of_a_command_which_may_be_hidden),
+		TEST(a_hidden_job_is_found_at_its_end_by_its_record),
+		TEST(jobs_of_a_pipe_are_found),
+		TEST(jobs_of_a_group_that_failed_are_over),
 		TEST(a_log_is_read_in_any_parts),
 		TEST(without_a_log_of_rules_a_job_is_found_by_its_outputs),
 		TEST(a_log_completes_what_an_output_revealed),
