@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * attribute_job: seeks the job of a task from the task's first program on, once a second, and at its end. What is
+ * attribute_job: seeks the job of a task from the task's first program on, ever more rarely, and at its end. What is
  * sought for, as all that an engine keeps, is the word of the user whose program it is: the files count only where they
  * are that user's. A task that a restart of the agent interrupts keeps the name that it has.
  */
@@ -19,6 +19,14 @@
 #include "correlate/tasks.h"
 #include "identify/engine.h"
 #include "identify/jobs.h"
+
+enum {
+	TRIES_MAX = 30,		/* while a task runs; the n-th is n seconds after the one before */
+	A_TICK_MAX = 20,	/* tasks that are sought again in a tick, of all users */
+	USERS = 64,		/* users whose ids are equal modulo this have one share of them */
+};
+
+#define SECOND UINT64_C(1000000000)
 
 /* A job in a shadow folder, .snakemake/shadow/tmpabc, is one of the folder that has .snakemake. */
 static char *
@@ -90,14 +98,22 @@ attribute_job(struct correlator *c, const struct process *p, const struct proces
 	seek(c, t, text, false);
 }
 
+static bool
+is_due(const struct task *t, uint64_t now_ns)
+{
+	return t->job != NULL && t->has_started && !t->job->is_found && t->job->tries < TRIES_MAX &&
+	    now_ns >= t->job->due_ns;
+}
+
 /* Seeks the job of a task that runs. */
 static void
-seek_again(struct correlator *c, struct task *t)
+seek_again(struct correlator *c, struct task *t, uint64_t now_ns)
 {
-	const struct process *p = t->job->is_found ? NULL : process_find(c, t->root.start_ns, t->root.pid);
+	const struct process *p = process_find(c, t->root.start_ns, t->root.pid);
 	struct candidate s;
 	const char *text;
 
+	t->job->due_ns = now_ns + ++t->job->tries * SECOND;
 	if (p == NULL || p->text == NULL || p->is_over)
 		return;
 	program_text_candidate(p->text, &s);
@@ -105,6 +121,19 @@ seek_again(struct correlator *c, struct task *t)
 	/* Another program than the one that the search began with is not asked about. */
 	if (text != NULL && job_command(text, strlen(text)) == t->job->command)
 		seek(c, t, text, false);
+}
+
+/* Returns how many tasks of a user may be sought again now, so that one with many of them leaves some to the others. */
+static unsigned
+share_of_user(const struct correlator *c, uint64_t now_ns)
+{
+	uint64_t users = 0;
+	int n;
+
+	for (const struct task *t = c->tasks; t != NULL; t = t->hh.next)
+		users |= is_due(t, now_ns) ? UINT64_C(1) << t->job->uid % USERS : 0;
+	n = __builtin_popcountll(users);
+	return n > A_TICK_MAX / 2 ? 1 : A_TICK_MAX / (n > 0 ? (unsigned)n : 1);
 }
 
 static void
@@ -119,13 +148,19 @@ seek_at_end(struct correlator *c, struct task *t)
 void
 attribute_jobs_tick(struct correlator *c, uint64_t now_ns)
 {
+	const unsigned share = c->ops.job != NULL ? share_of_user(c, now_ns) : 0;
+	unsigned of_user[USERS] = { 0 }, n = 0;
+
 	for (struct task *t = c->ops.job != NULL ? c->tasks : NULL; t != NULL; t = t->hh.next) {
 		if (t->job == NULL || !t->has_started)
 			continue;
-		if (task_is_over(t, now_ns))
+		if (task_is_over(t, now_ns)) {
 			seek_at_end(c, t);
-		else
-			seek_again(c, t);
+		} else if (is_due(t, now_ns) && n < A_TICK_MAX && of_user[t->job->uid % USERS] < share) {
+			of_user[t->job->uid % USERS]++;
+			n++;
+			seek_again(c, t, now_ns);
+		}
 	}
 }
 

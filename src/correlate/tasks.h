@@ -24,6 +24,8 @@ struct job_search {
 	uint32_t uid;
 	struct process_id driver;
 	uint64_t command;
+	unsigned tries;			/* while the task runs, that found nothing */
+	uint64_t due_ns;		/* of the next one, CLOCK_BOOTTIME */
 	bool is_found;			/* while the task runs; its end may show another one */
 };
 

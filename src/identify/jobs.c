@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <openssl/evp.h>
 
+#include "base/steps.h"
 #include "base/text.h"
 #include "identify/jobs_state.h"
 
@@ -225,9 +226,12 @@ is_path_char(char c)
 
 /* Returns whether a command has a path as a word of its own, or as the folder of one. */
 static bool
-has_path(const char *command, const char *path, size_t len)
+has_path(const char *command, const char *command_end, const char *path, size_t len)
 {
-	for (const char *at = command; len > 0 && (at = memmem(at, strlen(at), path, len)) != NULL; at++) {
+	for (const char *from = command, *at; len > 0; from = at + 1) {
+		at = memmem(from, (size_t)(command_end - from), path, len);
+		if (!steps_walk((size_t)((at != NULL ? at : command_end) - from)) || at == NULL)
+			return false;
 		if ((at == command || (!is_path_char(at[-1]) && at[-1] != '/')) && !is_path_char(at[len]))
 			return true;
 	}
@@ -235,13 +239,13 @@ has_path(const char *command, const char *path, size_t len)
 }
 
 static bool
-names_output(const char *command, const struct job *job)
+names_output(const char *command, const char *command_end, const struct job *job)
 {
 	for (const char *at = job->outputs, *end; *at != '\0'; at = *end != '\0' ? end + 2 : end) {
 		end = strstr(at, ", ");
 		if (end == NULL)
 			end = at + strlen(at);
-		if (has_path(command, at, (size_t)(end - at)))
+		if (has_path(command, command_end, at, (size_t)(end - at)))
 			return true;
 	}
 	return false;
@@ -257,6 +261,7 @@ running(struct jobs *j, const struct job_sought *s)
 {
 	struct job *only = NULL, *named = NULL, *over = NULL;
 	size_t n_only = 0, n_named = 0;
+	const char *end = s->text + strlen(s->text);
 	uint64_t hidden = 0;
 
 	for (size_t i = 0; i < JOBS_MAX; i++) {
@@ -275,7 +280,7 @@ running(struct jobs *j, const struct job_sought *s)
 			only = job;
 			n_only++;
 		}
-		if (!names_output(s->text, job))
+		if (!names_output(s->text, end, job))
 			continue;
 		if (!job->is_over) {
 			named = job;
@@ -325,9 +330,12 @@ release(struct jobs *j, uint64_t task)
 bool
 jobs_find(struct jobs *j, const struct job_sought *s, struct job_found *ret)
 {
-	struct job *job = s->is_over ? with_command(j, s) : s->text != NULL ? running(j, s) : NULL;
+	struct steps steps;
+	struct job *job;
 
-	if (job == NULL)
+	steps_begin(&steps, JOB_FIND_STEPS);
+	job = s->is_over ? with_command(j, s) : s->text != NULL ? running(j, s) : NULL;
+	if (steps_end(&steps) || job == NULL)
 		return false;
 	release(j, s->task);
 	job->task = s->task;

@@ -19,6 +19,7 @@
 enum {
 	JOB_KEY_SIZE = 255,		/* a longer one is divided into folders, and not read */
 	JOB_RECORD_MAX = 65536,		/* bytes of a record; a longer one is not read */
+	JOB_FIND_STEPS = 100000,	/* of one search, some 2 ms; then nothing is found */
 };
 
 struct job_log;		/* how far a log was read */

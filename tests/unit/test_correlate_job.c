@@ -148,7 +148,9 @@ a_task_is_sought_again_until_it_is_found(void **state)
 	assert_int_equal(jobs.n_running, 2);
 	assert_string_equal(task_at(PHASE_LIVE, 0)->task, "bwa mem");
 	jobs.running = "align";
+	w.now += SECOND;
 	correlator_tick(w.c, w.now, true);
+	w.now += 2 * SECOND;
 	correlator_tick(w.c, w.now, true);
 	assert_int_equal(jobs.n_running, 3);
 	assert_string_equal(task_at(PHASE_LIVE, 1)->task, "align");
@@ -156,6 +158,47 @@ a_task_is_sought_again_until_it_is_found(void **state)
 	correlator_tick(w.c, w.now, true);
 	ends(&b, 10);
 	assert_string_equal(task_at(PHASE_END, 0)->task, "align");	/* nothing else was found */
+}
+
+static void
+a_search_that_finds_nothing_is_made_ever_more_rarely_and_ends(void **state)
+{
+	struct being b;
+
+	(void)state;
+	b = shell("bash -c set_-euo_pipefail;__bwa_mem");
+	for (int i = 0; i < 10; i++) {
+		correlator_tick(w.c, w.now, false);
+		w.now += SECOND;
+	}
+	assert_int_equal(jobs.n_running, 1 + 4);	/* at 0, 1, 3 and 6 s */
+	for (int i = 0; i < 1000; i++) {
+		correlator_tick(w.c, w.now, false);
+		w.now += SECOND;
+	}
+	assert_int_equal(jobs.n_running, 1 + 30);
+	ends(&b, 10);
+	assert_int_equal(jobs.n_at_end, 1);
+}
+
+static void
+twenty_are_sought_in_a_tick_and_each_user_has_a_share(void **state)
+{
+	struct being b;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		shell("bash -c set_-euo_pipefail;__bwa_mem");
+	jobs.n_running = 0;
+	correlator_tick(w.c, w.now, false);
+	assert_int_equal(jobs.n_running, 20);
+	b = forks(&w, &driver);
+	b.context.uid = 2000;
+	execs(&w, &b, "bash -c set_-euo_pipefail;__bwa_mem");
+	jobs.n_running = 0;
+	correlator_tick(w.c, w.now, false);
+	assert_int_equal(jobs.n_running, 11);
+	assert_int_equal(jobs.last.uid, 2000);		/* began last, and has its turn */
 }
 
 static void
@@ -279,6 +322,8 @@ main(void)
 		TEST(a_task_is_named_from_its_first_program_on),
 		TEST(a_task_is_named_at_its_end),
 		TEST(a_task_is_sought_again_until_it_is_found),
+		TEST(a_search_that_finds_nothing_is_made_ever_more_rarely_and_ends),
+		TEST(twenty_are_sought_in_a_tick_and_each_user_has_a_share),
 		TEST(another_program_is_not_asked_about),
 		TEST(programs_that_are_no_job_of_it_are_not_sought),
 		TEST(a_shadow_folder_is_one_of_the_workflow),

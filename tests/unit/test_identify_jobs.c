@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -453,6 +454,35 @@ the_last_128_jobs_are_kept(void **state)
 }
 
 static void
+a_search_ends(void **state)
+{
+	char text[512], *command = malloc(32769);
+	clock_t begin;
+
+	(void)state;
+	/* Each output is a part of the command at each of its bytes. */
+	for (int i = 0; i < 128; i++) {
+		snprintf(text, sizeof(text), JOB("r", "x, x, x, x, x, x, x, x", "%d", "n=%d"), i, i);
+		logs(text);
+	}
+	memset(command, 'x', 32768);
+	command[32768] = '\0';
+	begin = clock();
+	assert_false(seek(1, command));
+	assert_true(clock() - begin < CLOCKS_PER_SEC / 2);
+	/* It gave up: what it had no time for may be the one. */
+	logs("Finished jobid: 0 (Rule: r)\n" JOB("only", "only", "200", "n=1"));
+	for (int i = 1; i < 128; i++) {
+		snprintf(text, sizeof(text), "Finished jobid: %d (Rule: r)\n", i);
+		logs(text);
+	}
+	assert_false(seek(1, command));
+	assert_true(seek(1, "sleep 1"));
+	assert_string_equal(found.task, "only");
+	free(command);
+}
+
+static void
 long_lines_do_no_harm(void **state)
 {
 	char *text = malloc(100000);
@@ -517,6 +547,7 @@ main(void)
 		TEST(names_that_are_no_text_are_left_out),
 		TEST(wildcards_become_a_sample),
 		TEST(the_last_128_jobs_are_kept),
+		TEST(a_search_ends),
 		TEST(long_lines_do_no_harm),
 		TEST(commands_are_equal_in_a_shell_and_in_a_record),
 	};
