@@ -93,24 +93,27 @@ folder_of(struct agent *a, const struct job_sought *s)
 
 /* Writes the path of name in a folder of f, or of that folder if name is "". Returns false if it is too long. */
 static bool
-path_in(const struct agent_folder *f, const char *folder, const char *name, char path[PATH_MAX])
+path_in(const struct agent_folder *f, const char *folder, const char *name, char text[PATH_MAX],
+    struct reader_path *ret)
 {
-	return snprintf(path, PATH_MAX, "%s/%s%s%s", f->path, folder, name[0] != '\0' ? "/" : "", name) < PATH_MAX;
+	*ret = (struct reader_path){ .text = text, .owner = f->uid, .is_resolved = true };
+	return snprintf(text, PATH_MAX, "%s/%s%s%s", f->path, folder, name[0] != '\0' ? "/" : "", name) < PATH_MAX;
 }
 
 /* Reads what was appended to a log. */
 static void
 read_log(struct agent *a, struct agent_folder *f, struct log *log)
 {
-	char path[PATH_MAX], block[BLOCK];
+	char text[PATH_MAX], block[BLOCK];
+	struct reader_path path;
 	struct reader_file_facts facts;
 	ssize_t n = BLOCK;
 
-	if (!path_in(f, "log", log->name, path))
+	if (!path_in(f, "log", log->name, text, &path))
 		return;
 	for (int i = 0; i < TAIL / BLOCK && n == BLOCK; i++) {
-		n = reader_file(a->reader, path, log->offset, block, sizeof(block), &facts);
-		if (n <= 0 || facts.owner != f->uid)
+		n = reader_file(a->reader, &path, log->offset, block, sizeof(block), &facts);
+		if (n <= 0)
 			return;
 		job_log_read(log->read, block, (size_t)n);
 		log->offset += (uint64_t)n;
@@ -123,7 +126,8 @@ take_log(struct agent *a, struct agent_folder *f, const char *name)
 {
 	uint64_t since_boot_ns = clock_ns(CLOCK_BOOTTIME) - f->driver_start_ns;
 	int64_t begun_s = (int64_t)((clock_ns(CLOCK_REALTIME) - since_boot_ns) / 1000000000);
-	char path[PATH_MAX], byte[1];
+	char text[PATH_MAX], byte[1];
+	struct reader_path path;
 	struct reader_file_facts facts;
 	struct log *log = NULL;
 
@@ -133,9 +137,8 @@ take_log(struct agent *a, struct agent_folder *f, const char *name)
 		else if (strcmp(f->logs[i].name, name) == 0)
 			return;
 	}
-	if (log == NULL || !path_in(f, "log", name, path) ||
-	    reader_file(a->reader, path, 0, byte, sizeof(byte), &facts) < 0 || facts.owner != f->uid ||
-	    facts.changed_s < begun_s - 1)
+	if (log == NULL || !path_in(f, "log", name, text, &path) ||
+	    reader_file(a->reader, &path, 0, byte, sizeof(byte), &facts) < 0 || facts.changed_s < begun_s - 1)
 		return;
 	log->read = job_log_new(f->jobs);
 	if (log->read == NULL)
@@ -148,12 +151,13 @@ take_log(struct agent *a, struct agent_folder *f, const char *name)
 static void
 look(struct agent *a, struct agent_folder *f)
 {
-	char path[PATH_MAX], names[BLOCK];
+	char text[PATH_MAX], names[BLOCK];
+	struct reader_path path;
 	int n_logs = 0;
 	ssize_t n = -1;
 
-	if (path_in(f, "log", "", path))
-		n = reader_folder(a->reader, path, names, sizeof(names));
+	if (path_in(f, "log", "", text, &path))
+		n = reader_folder(a->reader, &path, names, sizeof(names));
 	for (const char *name = names; n > 0 && name < names + n && n_logs < LOGS; name += strlen(name) + 1) {
 		if (!text_ends_with(name, ".snakemake.log"))
 			continue;
@@ -166,11 +170,12 @@ look(struct agent *a, struct agent_folder *f)
 static void
 look_for_outputs(struct agent *a, struct agent_folder *f)
 {
-	char path[PATH_MAX], names[BLOCK];
+	char text[PATH_MAX], names[BLOCK];
+	struct reader_path path;
 	ssize_t n = -1;
 
-	if (path_in(f, "incomplete", "", path))
-		n = reader_folder(a->reader, path, names, sizeof(names));
+	if (path_in(f, "incomplete", "", text, &path))
+		n = reader_folder(a->reader, &path, names, sizeof(names));
 	for (const char *name = names; n > 0 && name < names + n; name += strlen(name) + 1)
 		jobs_begun(f->jobs, name);
 }
@@ -198,16 +203,17 @@ update(struct agent *a, struct agent_folder *f, uint64_t now_ns)
 static size_t
 read_record(struct agent *a, const struct agent_folder *f, const char *key, char *text)
 {
-	char path[PATH_MAX];
+	char path_text[PATH_MAX];
+	struct reader_path path;
 	struct reader_file_facts facts;
 	size_t len = 0;
 	ssize_t n;
 
-	if (!path_in(f, "metadata", key, path))
+	if (!path_in(f, "metadata", key, path_text, &path))
 		return 0;
 	do {
-		n = reader_file(a->reader, path, len, text + len, BLOCK, &facts);
-		if (n < 0 || facts.owner != f->uid || facts.size > JOB_RECORD_MAX)
+		n = reader_file(a->reader, &path, len, text + len, BLOCK, &facts);
+		if (n < 0 || facts.size > JOB_RECORD_MAX)
 			return 0;
 		len += (size_t)n;
 	} while (n == BLOCK && len < JOB_RECORD_MAX);

@@ -83,6 +83,7 @@ agent_losses(const struct agent *a, struct loss_list *to)
 	losses_add(to, "reader", "read_hung", read.hung);
 	losses_add(to, "reader", "read_skipped", read.skipped);
 	losses_add(to, "reader", "read_failed", read.failed);
+	losses_add(to, "reader", "read_refused", read.refused);
 	losses_add(to, "correlate", "end_unseen", totals.lost_ends);
 	losses_add(to, "correlate", "note_refused", a->counts.refused_entries);
 	losses_add(to, "correlate", "too_many_processes", totals.refused);

@@ -218,7 +218,7 @@ void agent_forget_spaces(struct agent *a);
 bool agent_find_job(const struct job_sought *s, struct job_found *ret, void *arg);
 void agent_forget_jobs(struct agent *a);
 /* headers.c: the header callback of struct correlator_ops. */
-bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
+bool agent_read_header(const struct header_place *at, char *task, char *sample, void *arg);
 
 /* proctitle.c */
 /* Asks for due titles; called after a pass over all processes. */

@@ -214,10 +214,11 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 		program_task_id(c, p, t->task_id);	/* the engine shows no id */
 	copy_name(t->name, v->task);
 	copy_name(t->sample, v->sample);
-	if (v->header[0] != '\0' && t->name[0] == '\0' && c->ops.header != NULL) {
+	if (v->header[0] != '\0' && t->name[0] == '\0' && c->ops.header != NULL && p->has_context) {
+		const struct header_place at = { v->engine, v->header, p->context.uid };
 		char sample[ENGINE_NAME_SIZE] = "";
 
-		if (c->ops.header(v->engine, v->header, t->name, sample, c->arg) && t->sample[0] == '\0')
+		if (c->ops.header(&at, t->name, sample, c->arg) && t->sample[0] == '\0')
 			copy_name(t->sample, sample);
 	}
 	if (t->sample[0] == '\0')

@@ -25,6 +25,13 @@ struct job_found;
 struct job_sought;
 struct redaction;
 
+/* A file that names an engine's task in its head. */
+struct header_place {
+	const char *engine;
+	const char *path;
+	uint32_t uid;		/* the program's that shows the path: a file of another user names nothing */
+};
+
 struct correlator_ops {
 	void (*program)(const struct program_record *r, void *arg);
 	void (*usage)(const struct usage_record *r, void *arg);
@@ -39,7 +46,7 @@ struct correlator_ops {
 	 * Reads the name and sample of an engine's task from the head of a file that contains them, into buffers of
 	 * the sizes of engine_read_header(). NULL: such files are not read.
 	 */
-	bool (*header)(const char *engine, const char *path, char *task, char *sample, void *arg);
+	bool (*header)(const struct header_place *at, char *task, char *sample, void *arg);
 	/*
 	 * Finds the job of a task whose engine keeps records of its local jobs, see identify/jobs.h. NULL: they are not
 	 * read.

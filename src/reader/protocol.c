@@ -26,7 +26,6 @@ reader_answer_encode(const struct reader_answer *a, void *to)
 		head.is_file = 1;
 		head.size = a->file.size;
 		head.changed_s = a->file.changed_s;
-		head.owner = a->file.owner;
 	}
 	for (int i = 0; i < READER_TEXTS && a->error == 0; i++) {
 		if (a->text[i].at == NULL || a->text[i].len > text_max(i))
@@ -52,7 +51,7 @@ is_text(int text, const char *at, size_t len)
 static bool
 is_file_head(const struct reader_head *h)
 {
-	return h->is_file == 1 || (h->is_file == 0 && h->size == 0 && h->changed_s == 0 && h->owner == 0);
+	return h->pad == 0 && (h->is_file == 1 || (h->is_file == 0 && h->size == 0 && h->changed_s == 0));
 }
 
 int
@@ -73,7 +72,7 @@ reader_answer_decode(const void *data, size_t len, struct reader_answer *ret)
 	a.error = head.error;
 	a.start_ticks = head.start_ticks;
 	a.is_file = head.is_file != 0;
-	a.file = (struct reader_file_facts){ head.size, head.changed_s, head.owner };
+	a.file = (struct reader_file_facts){ head.size, head.changed_s };
 	for (int i = 0; i < READER_TEXTS; i++) {
 		if ((head.known & 1u << i) == 0) {
 			if (head.len[i] != 0)
@@ -123,7 +122,7 @@ reader_request_len(const struct reader_request *q)
 int
 reader_request_check(const struct reader_request *q, size_t len)
 {
-	if (len < READER_REQUEST_HEAD || len > sizeof(*q) || q->limit > READER_FILE_MAX)
+	if (len < READER_REQUEST_HEAD || len > sizeof(*q) || q->limit > READER_FILE_MAX || q->is_resolved > 1)
 		return -EBADMSG;
 	switch (q->kind) {
 	case READER_PROCESS:

@@ -29,6 +29,8 @@ struct reader_request {
 	uint32_t pid;		/* of PROCESS and TITLE */
 	uint32_t limit;		/* bytes of TITLE, FILE and FOLDER */
 	uint64_t offset;	/* of FILE: where they begin */
+	uint32_t owner;		/* of FILE: whose it must be */
+	uint32_t is_resolved;	/* of FILE and FOLDER: 1: no link is followed; 0: but the last, those on the way are */
 	char path[PATH_MAX];	/* of FILE and FOLDER, NUL-terminated; the message ends behind it */
 };
 
@@ -46,7 +48,6 @@ enum reader_text {
 struct reader_file_facts {
 	uint64_t size;
 	int64_t changed_s;		/* when it was written last, seconds since 1970 */
-	uint32_t owner;
 };
 
 /* The head of an answer; behind it are the texts, each with a NUL that its length does not count. */
@@ -56,7 +57,7 @@ struct reader_head {
 	uint64_t start_ticks;		/* of the process, read last */
 	uint64_t size;			/* struct reader_file_facts; all 0 unless is_file */
 	int64_t changed_s;
-	uint32_t owner;
+	uint32_t pad;			/* 0 */
 	uint32_t is_file;		/* 1: of a FILE that was read; else 0 */
 	uint32_t known;			/* bits of enum reader_text; the others have no bytes, not even a NUL */
 	uint32_t len[READER_TEXTS];

@@ -567,18 +567,20 @@ wait_for_answer(struct reader *r)
 
 /* Has the reader of files read what q names. Returns the number of bytes, or a negative errno; *a is of the answer. */
 static ssize_t
-ask_for_bytes(struct reader *r, struct reader_request *q, const char *path, char *buf, size_t size,
+ask_for_bytes(struct reader *r, struct reader_request *q, const struct reader_path *path, char *buf, size_t size,
     struct reader_answer *a)
 {
 	struct current *l = &r->current[READER_OF_FILES];
-	size_t len = strlen(path);
+	size_t len = strlen(path->text);
 	ssize_t n;
 
 	if (len >= sizeof(q->path))
 		return -ENAMETOOLONG;
 	q->id = ++r->last_id;
 	q->limit = (uint32_t)(size < READER_FILE_MAX ? size : READER_FILE_MAX);
-	memcpy(q->path, path, len + 1);
+	q->owner = path->owner;
+	q->is_resolved = path->is_resolved;
+	memcpy(q->path, path->text, len + 1);
 	if (!ask_for_one(l)) {
 		r->n_stuck > 0 ? r->counts.skipped++ : r->counts.failed++;
 		return -EAGAIN;
@@ -602,6 +604,7 @@ ask_for_bytes(struct reader *r, struct reader_request *q, const char *path, char
 		leave(l, NULL);
 		return -EBADMSG;
 	}
+	r->counts.refused += a->error == -ELOOP || a->error == -EPERM;
 	if (a->error < 0)
 		return a->error;
 	if (a->text[READER_BYTES].at != NULL)
@@ -610,7 +613,7 @@ ask_for_bytes(struct reader *r, struct reader_request *q, const char *path, char
 }
 
 ssize_t
-reader_file(struct reader *r, const char *path, uint64_t offset, char *buf, size_t size,
+reader_file(struct reader *r, const struct reader_path *path, uint64_t offset, char *buf, size_t size,
     struct reader_file_facts *facts)
 {
 	struct reader_request q = { .kind = READER_FILE, .offset = offset };
@@ -623,7 +626,7 @@ reader_file(struct reader *r, const char *path, uint64_t offset, char *buf, size
 }
 
 ssize_t
-reader_folder(struct reader *r, const char *path, char *buf, size_t size)
+reader_folder(struct reader *r, const struct reader_path *path, char *buf, size_t size)
 {
 	struct reader_request q = { .kind = READER_FOLDER };
 	struct reader_answer a;

@@ -33,6 +33,7 @@ struct reader_counts {
 	uint64_t hung;		/* the reader did not answer, and did not only wait for a CPU */
 	uint64_t skipped;	/* the user's last one had hung, or as many readers hang as may */
 	uint64_t failed;	/* there was no reader, or it ended */
+	uint64_t refused;	/* files and folders: a link, no regular file, or one of another user */
 	unsigned stuck;		/* readers that hang now */
 };
 
@@ -62,18 +63,26 @@ size_t reader_room(const struct reader *r);
  */
 void reader_finish(struct reader *r, size_t n);
 
+/* The path of a file or folder, as the program has it that it is read for: any text of a user. */
+struct reader_path {
+	const char *text;
+	uint32_t owner;		/* the program's user: a file must be that one's, a folder need not be */
+	bool is_resolved;	/* it begins with a folder that the kernel named, so that any link in it is a trap */
+};
+
 /*
  * Reads bytes of a file from an offset on into buf and returns their number, or a negative errno: -ETIMEDOUT if it
- * hangs. facts: of the file, once bytes of it were read; NULL is fine. It waits for hardly more than 100 ms in any
- * second, and once for a second more where the reader gets no CPU.
+ * hangs; -ELOOP or -EPERM if it is refused, which is counted: its last part is a link, or any if it is resolved; it is
+ * no regular file, or not the owner's. facts: of the file, once bytes of it were read; NULL is fine. It waits for
+ * hardly more than 100 ms in any second, and once for a second more where the reader gets no CPU.
  */
-ssize_t reader_file(struct reader *r, const char *path, uint64_t offset, char *buf, size_t size,
+ssize_t reader_file(struct reader *r, const struct reader_path *path, uint64_t offset, char *buf, size_t size,
     struct reader_file_facts *facts);
 /*
  * Reads the names in a folder likewise, a NUL after each: of the 64 that are the last ones in the order of their bytes
  * those for which there is room, the last one first. A folder of more than 20,000 is not read: -E2BIG.
  */
-ssize_t reader_folder(struct reader *r, const char *path, char *buf, size_t size);
+ssize_t reader_folder(struct reader *r, const struct reader_path *path, char *buf, size_t size);
 
 /*
  * Returns whether half of that time is left: what can as well be read later should not use up the rest, and with it the

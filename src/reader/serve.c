@@ -97,18 +97,61 @@ read_title(const struct proc_reader *f, const struct reader_request *q, char *bu
 	a->start_ticks = proc_reader_start_ticks(f, q->pid);	/* last, as of a process that is discovered */
 }
 
+/*
+ * Opens a path for reading, by one part after the other, of which none may be a link: its user may change each of them
+ * at any time. Returns a descriptor, or -1 with errno: ELOOP for a link, or what is no folder in the place of one.
+ */
+static int
+open_resolved(const char *path, int flags)
+{
+	const int on_the_way = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int folder = open("/", on_the_way), fd = -1, error = errno;
+	char name[NAME_MAX + 1];
+	size_t len;
+	bool is_last;
+
+	while (folder >= 0) {
+		path += strspn(path, "/");
+		len = strcspn(path, "/");
+		is_last = path[len] == '\0';
+		if (snprintf(name, sizeof(name), "%.*s", (int)len, path) >= (int)sizeof(name) || strcmp(name, "..") == 0) {
+			fd = -1;
+			errno = len > NAME_MAX ? ENAMETOOLONG : ELOOP;
+		} else {
+			fd = openat(folder, name, is_last ? flags | O_NOFOLLOW : on_the_way);
+		}
+		error = fd < 0 && !is_last && errno == ENOTDIR ? ELOOP : errno;
+		close(folder);
+		folder = is_last ? -1 : fd;
+		path += len;
+	}
+	errno = error;
+	return fd;
+}
+
+static int
+open_path(const struct reader_request *q, int flags)
+{
+	flags |= O_RDONLY | O_CLOEXEC;
+	return q->is_resolved != 0 ? open_resolved(q->path, flags) : open(q->path, flags | O_NOFOLLOW);
+}
+
 static void
 read_file(const struct reader_request *q, char *buf, struct reader_answer *a)
 {
 	/* Never a fifo or a device that would block. */
-	int fd = open(q->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
-	ssize_t n = fd >= 0 ? pread(fd, buf, q->limit, (off_t)q->offset) : -1;
+	int fd = open_path(q, O_NONBLOCK | O_NOCTTY);
+	ssize_t n = -1;
 	struct stat st;
 
-	if (n < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
+		a->error = -errno;
+	else if (!S_ISREG(st.st_mode) || st.st_uid != q->owner)
+		a->error = -EPERM;
+	else if ((n = pread(fd, buf, q->limit, (off_t)q->offset)) < 0)
 		a->error = -errno;
 	else
-		a->file = (struct reader_file_facts){ (uint64_t)st.st_size, st.st_mtime, st.st_uid };
+		a->file = (struct reader_file_facts){ (uint64_t)st.st_size, st.st_mtime };
 	a->is_file = a->error == 0;
 	if (fd >= 0)
 		close(fd);
@@ -141,7 +184,7 @@ static void
 read_folder(const struct reader_request *q, char *buf, struct reader_answer *a)
 {
 	static struct last_names last;
-	int fd = open(q->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open_path(q, O_DIRECTORY);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	size_t len = 0, n, n_read = 0;
 

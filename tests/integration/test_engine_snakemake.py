@@ -207,14 +207,20 @@ class NewestRecorded(RecordedTest, SnakemakeTest):
 
 
 class OfAnotherUser(SnakemakeTest):
-    """Files of another user name nothing, else a user could read in own records what that one's files have."""
+    """
+    Files of another user name nothing, else a user could read in own records what that one's files have; nor do any
+    files by a link, which the reader would follow with more rights than the user has.
+    """
 
     agent_keys = {"engines": {"headers": True}}
+    refused = {("reader", "read_refused")}
 
     @classmethod
     def play(cls):
-        for name, uid in (("own", NOBODY), ("others", 0)):
+        for name, uid in (("own", NOBODY), ("others", 0), ("linked", NOBODY)):
             folder = cls.folder(name)
+            if name == "linked":
+                os.symlink(cls.folder("target"), os.path.join(folder, ".snakemake"))
             log = os.path.join(folder, ".snakemake", "log", "2026-01-02T030405.678901.snakemake.log")
             os.makedirs(os.path.dirname(log))
             with open(log, "w") as f:
@@ -229,10 +235,14 @@ class OfAnotherUser(SnakemakeTest):
                               folder, user=NOBODY))
 
     def test_a_file_names_programs_of_its_owner_alone(self):
-        found = {name: self.tasks_by_step(name)["named", "S"] for name in ("own", "others")}
+        found = {name: self.tasks_by_step(name)["named", "S"] for name in ("own", "others", "linked")}
         self.assertEqual([("named", "S")], [(t["task"], t["sample"]) for t in found["own"]])
-        self.assertEqual([None], [t["sample"] for t in found["others"]])
-        self.assertNotEqual("named", found["others"][0]["task"])
+        for name in ("others", "linked"):
+            self.assertEqual([None], [t["sample"] for t in found[name]])
+            self.assertNotEqual("named", found[name][0]["task"])
+
+    def test_what_is_refused_is_counted(self):
+        self.assertIn(("reader", "read_refused"), [loss[:2] for loss in harness.losses(self.seen.topics)])
 
 
 class OnSlurm(SnakemakeTest):

@@ -413,6 +413,25 @@ without_a_nursery_nothing_is_read(void **state)
 	assert_int_equal(reader_counts(reader).failed, 2);
 }
 
+/* Reads a file that is there always, by a path with a link. */
+static ssize_t
+read_stat(char buf[16])
+{
+	return reader_file(reader, &(struct reader_path){ .text = "/proc/self/stat", .owner = getuid() }, 0, buf, 16, NULL);
+}
+
+/* Returns the path of a file of this user without links, valid until the next call. */
+static const struct reader_path *
+own(struct tree *tree, const char *name)
+{
+	static char text[PATH_MAX];
+	static struct reader_path path;
+
+	snprintf(text, sizeof(text), "%s", tree_path(tree, name));
+	path = (struct reader_path){ .text = text, .owner = getuid(), .is_resolved = true };
+	return &path;
+}
+
 static void
 the_begin_of_a_file_is_read(void **state)
 {
@@ -423,16 +442,16 @@ the_begin_of_a_file_is_read(void **state)
 	tree_init(&tree);
 	tree_write(&tree, "head", "0123456789abcdefghijklmnop");
 	chmod(tree.root, 0755);
-	assert_int_equal(reader_file(reader, tree_path(&tree, "head"), 0, buf, sizeof(buf), NULL), 16);
+	assert_int_equal(reader_file(reader, own(&tree, "head"), 0, buf, sizeof(buf), NULL), 16);
 	assert_memory_equal(buf, "0123456789abcdef", 16);
-	assert_int_equal(reader_file(reader, tree_path(&tree, "missing"), 0, buf, sizeof(buf), NULL), -ENOENT);
+	assert_int_equal(reader_file(reader, own(&tree, "missing"), 0, buf, sizeof(buf), NULL), -ENOENT);
 	assert_int_equal(symlink("head", tree_path(&tree, "link")), 0);
-	assert_int_equal(reader_file(reader, tree_path(&tree, "link"), 0, buf, sizeof(buf), NULL), -ELOOP);
+	assert_int_equal(reader_file(reader, own(&tree, "link"), 0, buf, sizeof(buf), NULL), -ELOOP);
 	tree_done(&tree);
 }
 
 static void
-a_later_part_of_a_file_is_read_with_its_owner(void **state)
+a_later_part_of_a_file_is_read(void **state)
 {
 	static char buf[16];
 	struct reader_file_facts facts = { 0 };
@@ -442,12 +461,11 @@ a_later_part_of_a_file_is_read_with_its_owner(void **state)
 	tree_init(&tree);
 	tree_write(&tree, "log", "0123456789abcdefghijklmnop");
 	chmod(tree.root, 0755);
-	assert_int_equal(reader_file(reader, tree_path(&tree, "log"), 20, buf, sizeof(buf), &facts), 6);
+	assert_int_equal(reader_file(reader, own(&tree, "log"), 20, buf, sizeof(buf), &facts), 6);
 	assert_memory_equal(buf, "klmnop", 6);
 	assert_int_equal(facts.size, 26);
-	assert_int_equal(facts.owner, getuid());
 	assert_true(facts.changed_s >= time(NULL) - 60 && facts.changed_s <= time(NULL));
-	assert_int_equal(reader_file(reader, tree_path(&tree, "log"), 26, buf, sizeof(buf), &facts), 0);
+	assert_int_equal(reader_file(reader, own(&tree, "log"), 26, buf, sizeof(buf), &facts), 0);
 	tree_done(&tree);
 }
 
@@ -465,14 +483,103 @@ the_last_names_of_a_folder_are_read(void **state)
 		tree_write(&tree, name, "");
 	}
 	chmod(tree.root, 0755);
-	assert_int_equal(reader_folder(reader, tree_path(&tree, "."), buf, 12), 12);
+	assert_int_equal(reader_folder(reader, own(&tree, "."), buf, 12), 12);
 	assert_memory_equal(buf, "f99\0f98\0f97", 12);
-	assert_int_equal(reader_folder(reader, tree_path(&tree, "."), buf, sizeof(buf)), 64 * 4);
+	assert_int_equal(reader_folder(reader, own(&tree, "."), buf, sizeof(buf)), 64 * 4);
 	assert_memory_equal(buf + 63 * 4, "f36", 4);
-	assert_int_equal(reader_folder(reader, tree_path(&tree, "."), buf, 3), 0);
-	assert_int_equal(reader_folder(reader, tree_path(&tree, "f00"), buf, sizeof(buf)), -ENOTDIR);
+	assert_int_equal(reader_folder(reader, own(&tree, "."), buf, 3), 0);
+	assert_int_equal(reader_folder(reader, own(&tree, "f00"), buf, sizeof(buf)), -ENOTDIR);
 	assert_int_equal(symlink(".", tree_path(&tree, "link")), 0);
-	assert_int_equal(reader_folder(reader, tree_path(&tree, "link"), buf, sizeof(buf)), -ENOTDIR);
+	assert_int_equal(reader_folder(reader, own(&tree, "link"), buf, sizeof(buf)), -ENOTDIR);
+	tree_done(&tree);
+}
+
+/* Reads a file at which a user's trap may be. Returns what it was refused with; 0: it was read. */
+static int
+trap(const char *text, uint32_t owner, bool is_resolved)
+{
+	const struct reader_path path = { text, owner, is_resolved };
+	const uint64_t refused = reader_counts(reader).refused;
+	char buf[16] = "";
+	ssize_t n = reader_file(reader, &path, 0, buf, sizeof(buf), NULL);
+
+	assert_true(n >= 0 || buf[0] == '\0');
+	assert_int_equal(reader_counts(reader).refused - refused, n == -ELOOP || n == -EPERM);
+	return n < 0 ? (int)n : 0;
+}
+
+static void
+no_link_is_followed_in_a_resolved_path(void **state)
+{
+	static const char *const good = "a/b/log", *const links[] = { "first/b/log", "a/second/log", "a/b/last" };
+	char buf[64], path[PATH_MAX];
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	chmod(tree.root, 0755);
+	assert_int_equal(mkdir(tree_path(&tree, "a"), 0755), 0);
+	assert_int_equal(mkdir(tree_path(&tree, "a/b"), 0755), 0);
+	tree_write(&tree, good, "secret");
+	assert_int_equal(symlink("a", tree_path(&tree, "first")), 0);
+	assert_int_equal(symlink("b", tree_path(&tree, "a/second")), 0);
+	assert_int_equal(symlink("log", tree_path(&tree, "a/b/last")), 0);
+	snprintf(path, sizeof(path), "%s", tree_path(&tree, good));
+	assert_int_equal(trap(path, getuid(), true), 0);
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s", tree_path(&tree, links[i]));
+		assert_int_equal(trap(path, getuid(), true), -ELOOP);
+		/* Where the user may name any folder anyway, only the last part may be none. */
+		assert_int_equal(trap(path, getuid(), false), i < 2 ? 0 : -ELOOP);
+	}
+	snprintf(path, sizeof(path), "%s", tree_path(&tree, "a/b/../b/log"));
+	assert_int_equal(trap(path, getuid(), true), -ELOOP);
+	snprintf(path, sizeof(path), "%s", tree_path(&tree, "a/b/log/log"));
+	assert_int_equal(trap(path, getuid(), true), -ELOOP);
+	assert_int_equal(reader_folder(reader, own(&tree, "first/b"), buf, sizeof(buf)), -ELOOP);
+	assert_true(reader_folder(reader, own(&tree, "a/b"), buf, sizeof(buf)) > 0);
+	tree_done(&tree);
+}
+
+static void
+a_file_of_another_user_is_not_read(void **state)
+{
+	char path[PATH_MAX];
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	chmod(tree.root, 0755);
+	tree_write(&tree, "own", "secret");
+	/* By whatever name: a hard link to it has the same owner. */
+	snprintf(path, sizeof(path), "%s", tree_path(&tree, "own"));
+	assert_int_equal(link(path, tree_path(&tree, "hard")), 0);
+	snprintf(path, sizeof(path), "%s", tree_path(&tree, "hard"));
+	for (int is_resolved = 0; is_resolved < 2; is_resolved++) {
+		assert_int_equal(trap(path, getuid(), is_resolved), 0);
+		assert_int_equal(trap(path, getuid() + 1, is_resolved), -EPERM);
+	}
+	tree_done(&tree);
+}
+
+static void
+what_is_no_regular_file_is_not_read(void **state)
+{
+	static const char *const names[] = { "fifo", "folder" };
+	char path[PATH_MAX];
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	chmod(tree.root, 0755);
+	assert_int_equal(mkfifo(tree_path(&tree, "fifo"), 0644), 0);
+	assert_int_equal(mkdir(tree_path(&tree, "folder"), 0755), 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s", tree_path(&tree, names[i]));
+		assert_int_equal(trap(path, getuid(), true), -EPERM);
+		assert_int_equal(trap(path, getuid(), false), -EPERM);
+	}
+	assert_int_equal(reader_counts(reader).hung, 0);
 	tree_done(&tree);
 }
 
@@ -485,13 +592,13 @@ a_file_that_hangs_is_left(void **state)
 	(void)state;
 	born.n_to_stop = 3;
 	born.kill_does_nothing = true;
-	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
+	assert_int_equal(read_stat(buf), -ETIMEDOUT);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin < S);
 	usleep(500000);		/* the patience grows by a tenth of that */
-	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
+	assert_int_equal(read_stat(buf), -ETIMEDOUT);
 	usleep(500000);
 	/* Two of files may hang, which leaves processes to be read. */
-	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -EAGAIN);
+	assert_int_equal(read_stat(buf), -EAGAIN);
 	born.n_to_stop = 0;
 	ask(ME);
 	run_until(1);
@@ -507,7 +614,7 @@ one_of_files_that_waits_for_a_cpu_does_not_hang(void **state)
 	(void)state;
 	born.n_to_stop = 1;
 	born.n_starved = 20;
-	assert_true(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL) > 0);
+	assert_true(read_stat(buf) > 0);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= S / 5);
 	assert_int_equal(reader_counts(reader).hung, 0);
 	assert_int_equal(born.n, 1);
@@ -522,14 +629,14 @@ one_of_files_waits_for_a_cpu_for_a_second_at_most(void **state)
 	(void)state;
 	born.n_to_stop = 2;
 	born.n_starved = 1000;
-	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
+	assert_int_equal(read_stat(buf), -ETIMEDOUT);
 	took = clock_ns(CLOCK_MONOTONIC) - begin;
 	assert_true(took >= S && took < 2 * S);
 	assert_int_equal(reader_counts(reader).hung, 1);
 	/* What is given back meanwhile is a tenth. */
 	usleep(500000);
 	begin = clock_ns(CLOCK_MONOTONIC);
-	assert_int_equal(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL), -ETIMEDOUT);
+	assert_int_equal(read_stat(buf), -ETIMEDOUT);
 	assert_true(clock_ns(CLOCK_MONOTONIC) - begin < S / 2);
 }
 
@@ -598,7 +705,7 @@ many_late_answers_beside_a_busy_cpu(void **state)
 	pid_t burner;
 
 	(void)state;
-	assert_true(reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL) > 0);
+	assert_true(read_stat(buf) > 0);
 	part_from_reader(&cpu);
 	burner = burner_on(&cpu);
 	if (burner < 0)
@@ -606,7 +713,7 @@ many_late_answers_beside_a_busy_cpu(void **state)
 	for (int i = 0; i < 1000 && late < S / 5 && len > 0; i++) {
 		uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 
-		len = reader_file(reader, "/proc/self/stat", 0, buf, sizeof(buf), NULL);
+		len = read_stat(buf);
 		late += clock_ns(CLOCK_MONOTONIC) - begin;
 		usleep(1000);
 	}
@@ -670,8 +777,11 @@ main(void)
 		TEST(one_that_ends_is_replaced),
 		TEST(without_a_nursery_nothing_is_read),
 		TEST(the_begin_of_a_file_is_read),
-		TEST(a_later_part_of_a_file_is_read_with_its_owner),
+		TEST(a_later_part_of_a_file_is_read),
 		TEST(the_last_names_of_a_folder_are_read),
+		TEST(no_link_is_followed_in_a_resolved_path),
+		TEST(a_file_of_another_user_is_not_read),
+		TEST(what_is_no_regular_file_is_not_read),
 		TEST(a_file_that_hangs_is_left),
 		TEST(one_of_files_that_waits_for_a_cpu_does_not_hang),
 		TEST(one_of_files_waits_for_a_cpu_for_a_second_at_most),

@@ -56,7 +56,7 @@ an_answer_arrives_as_it_was(void **state)
 static void
 facts_about_a_file_arrive(void **state)
 {
-	const struct reader_answer sent = { .id = 7, .is_file = true, .file = { 1 << 20, 1700000000, 1000 } };
+	const struct reader_answer sent = { .id = 7, .is_file = true, .file = { 1 << 20, 1700000000 } };
 	struct reader_answer got;
 
 	(void)state;
@@ -64,7 +64,6 @@ facts_about_a_file_arrive(void **state)
 	assert_true(got.is_file);
 	assert_int_equal(got.file.size, 1 << 20);
 	assert_int_equal(got.file.changed_s, 1700000000);
-	assert_int_equal(got.file.owner, 1000);
 }
 
 static void
@@ -151,7 +150,7 @@ no_wrong_head_is_taken(void **state)
 	REFUSED(wrong.is_file = 2);
 	REFUSED(wrong.size = 1);		/* of no file, as the next two */
 	REFUSED(wrong.changed_s = 1);
-	REFUSED(wrong.owner = 1);
+	REFUSED(wrong.pad = 1);
 }
 
 static void
@@ -192,6 +191,10 @@ requests_are_checked(void **state)
 	q.offset = (uint64_t)INT64_MAX + 1;
 	assert_int_equal(reader_request_check(&q, len), -EBADMSG);
 	q.offset = 0;
+	q.is_resolved = 2;
+	assert_int_equal(reader_request_check(&q, len), -EBADMSG);
+	q.is_resolved = 1;
+	assert_int_equal(reader_request_check(&q, len), 0);
 	q.limit = READER_FILE_MAX + 1;
 	assert_int_equal(reader_request_check(&q, len), -EBADMSG);
 	q = (struct reader_request){ .kind = READER_TITLE, .pid = 5, .limit = 1 };
