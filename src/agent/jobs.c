@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/job_share.h"
 #include "agent/state.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "identify/jobs.h"
 
 enum {
-	FOLDERS = 16,			/* the one that was used longest ago gives way */
+	FOLDERS = 16,			/* see job_place_for() */
 	LOGS = 4,			/* of a folder, the newest ones */
 	BLOCK = 4096,
 	TAIL = 16 * BLOCK,		/* of a log that is read at once; what is before it at first is left out */
@@ -42,6 +43,12 @@ struct agent_folder {
 	struct log logs[LOGS];
 };
 
+/* The folders of all users. */
+struct agent_folders {
+	struct agent_folder folder[FOLDERS];
+	struct job_shares shares;
+};
+
 static void
 folder_forget(struct agent_folder *f)
 {
@@ -55,7 +62,7 @@ void
 agent_forget_jobs(struct agent *a)
 {
 	for (int i = 0; a->folders != NULL && i < FOLDERS; i++)
-		folder_forget(&a->folders[i]);
+		folder_forget(&a->folders->folder[i]);
 	free(a->folders);
 	a->folders = NULL;
 }
@@ -64,22 +71,22 @@ agent_forget_jobs(struct agent *a)
 static struct agent_folder *
 folder_of(struct agent *a, const struct job_sought *s)
 {
-	struct agent_folder *oldest, *f;
+	struct job_place places[FOLDERS];
+	struct agent_folder *f;
 	char path[PATH_MAX];
 
 	if (a->folders == NULL)
-		a->folders = calloc(FOLDERS, sizeof(*a->folders));
+		a->folders = calloc(1, sizeof(*a->folders));
 	if (a->folders == NULL || snprintf(path, sizeof(path), "%s/.snakemake", s->folder) >= (int)sizeof(path))
 		return NULL;
-	oldest = &a->folders[0];
-	for (f = a->folders; f < a->folders + FOLDERS; f++) {
+	for (int i = 0; i < FOLDERS; i++) {
+		f = &a->folders->folder[i];
 		if (f->uid == s->uid && f->driver_start_ns == s->driver_start_ns && f->driver_pid == s->driver_pid &&
 		    strcmp(f->path, path) == 0)
 			return f;
-		if (f->used_ns < oldest->used_ns)
-			oldest = f;
+		places[i] = (struct job_place){ f->uid, f->used_ns };
 	}
-	f = oldest;
+	f = &a->folders->folder[job_place_for(places, FOLDERS, s->uid)];
 	folder_forget(f);
 	f->jobs = jobs_new();
 	if (f->jobs == NULL)
@@ -180,11 +187,17 @@ look_for_outputs(struct agent *a, struct agent_folder *f)
 		jobs_begun(f->jobs, name);
 }
 
+static bool
+may_read(struct agent *a, const struct agent_folder *f)
+{
+	return job_shares_may(&a->folders->shares, f->uid, reader_patience(a->reader), clock_ns(CLOCK_MONOTONIC));
+}
+
 /* Reads what is new in the folder, at most ten times a second. */
 static void
 update(struct agent *a, struct agent_folder *f, uint64_t now_ns)
 {
-	if ((f->read_ns != 0 && now_ns < f->read_ns + READ_NS) || !reader_has_patience(a->reader))
+	if ((f->read_ns != 0 && now_ns < f->read_ns + READ_NS) || !may_read(a, f))
 		return;
 	f->read_ns = now_ns;
 	if (f->looked_ns == 0 || now_ns >= f->looked_ns + LOOK_NS) {
@@ -234,21 +247,32 @@ read_records(struct agent *a, struct agent_folder *f)
 	free(text);
 }
 
+/* Finds the job by what is new in the folder, and at the task's end by records. */
+static bool
+find(struct agent *a, struct agent_folder *f, const struct job_sought *s, struct job_found *ret)
+{
+	update(a, f, f->used_ns);
+	if (jobs_find(f->jobs, s, ret))
+		return true;
+	if (!s->is_over || !may_read(a, f))
+		return false;
+	read_records(a, f);
+	return jobs_find(f->jobs, s, ret);
+}
+
 bool
 agent_find_job(const struct job_sought *s, struct job_found *ret, void *arg)
 {
 	struct agent *a = arg;
 	struct agent_folder *f = folder_of(a, s);
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now_ns;
+	bool is_found;
 
 	if (f == NULL)
 		return false;
-	f->used_ns = now_ns;
-	update(a, f, now_ns);
-	if (jobs_find(f->jobs, s, ret))
-		return true;
-	if (!s->is_over || !reader_has_patience(a->reader))
-		return false;
-	read_records(a, f);
-	return jobs_find(f->jobs, s, ret);
+	f->used_ns = clock_ns(CLOCK_MONOTONIC);
+	is_found = find(a, f, s, ret);
+	now_ns = clock_ns(CLOCK_MONOTONIC);
+	job_shares_use(&a->folders->shares, f->uid, now_ns - f->used_ns, now_ns);
+	return is_found;
 }

@@ -98,7 +98,7 @@ struct agent {
 	struct host *host;
 	struct reader *reader;		/* of what may hang */
 	struct asked_title *titles;	/* of proctitle.c; NULL until the first pass */
-	struct agent_folder *folders;	/* of jobs.c; NULL: none was read */
+	struct agent_folders *folders;	/* of jobs.c; NULL: none was read */
 	size_t next_title;
 	size_t n_titles;		/* that were asked for and are not read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */

@@ -506,12 +506,13 @@ renew_patience(struct reader *r)
 	return now;
 }
 
-bool
-reader_has_patience(const struct reader *r)
+unsigned
+reader_patience(const struct reader *r)
 {
 	const uint64_t back = (clock_ns(CLOCK_MONOTONIC) - r->file_seen_ns) / FILE_SHARE;
+	const uint64_t left = least(r->file_left_ns + back, FILE_PATIENCE_NS) * 100 / FILE_PATIENCE_NS;
 
-	return r->file_left_ns + back >= FILE_PATIENCE_NS / 2 && r->starved_left_ns + back >= FILE_STARVED_NS / 2;
+	return (unsigned)least(left, least(r->starved_left_ns + back, FILE_STARVED_NS) * 100 / FILE_STARVED_NS);
 }
 
 /* Waits for the reader of files, as long as the patience with files lasts. */

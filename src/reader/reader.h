@@ -85,10 +85,10 @@ ssize_t reader_file(struct reader *r, const struct reader_path *path, uint64_t o
 ssize_t reader_folder(struct reader *r, const struct reader_path *path, char *buf, size_t size);
 
 /*
- * Returns whether half of that time is left: what can as well be read later should not use up the rest, and with it the
- * reader, which is ended as one that hangs once there is none.
+ * Returns how many percent of that time are left: what can as well be read later should not use up the rest, and with
+ * it the reader, which is ended as one that hangs once there is none.
  */
-bool reader_has_patience(const struct reader *r);
+unsigned reader_patience(const struct reader *r);
 
 /* From now on readers have no capability to read links of other users' processes: after the agent has begun. */
 void reader_confine(struct reader *r);
