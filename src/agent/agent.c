@@ -17,6 +17,7 @@
 #include "agent/subscription.h"
 #include "base/clock.h"
 #include "collect/cgroup.h"
+#include "collect/meter.h"
 
 /* Before a quarter of the ring is full. A cycle costs as much as 60 programs; a record may be this late. */
 #define DRAIN_MS 333
@@ -134,7 +135,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	agent_read_titles(a);
 	reader_look(a->reader);
 	now = clock_ns(CLOCK_BOOTTIME);
-	correlator_tick(a->correlator, now, is_due);
+	agent_tick(a, now, is_due);
 	if (is_due) {
 		agent_write_host(a);
 		agent_write_agent(a, "LIVE", now);
@@ -143,6 +144,13 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	}
 	a->scope->tick(a, now);
 	a->scope->commit(a);
+}
+
+void
+agent_tick(struct agent *a, uint64_t now_ns, bool live)
+{
+	agent_charge(a);
+	correlator_tick(a->correlator, now_ns, live);
 }
 
 void
@@ -188,6 +196,11 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 		r = host_sample(a->host, &a->host_last);
 	if (r < 0) {
 		snprintf(error, error_size, "cannot read /proc: %s", strerror(-r));
+		return r;
+	}
+	r = meter_open("/sys", clock_ns(CLOCK_BOOTTIME), &a->meter);	/* as root, who alone may read most meters */
+	if (r < 0) {
+		snprintf(error, error_size, "out of memory");
 		return r;
 	}
 	if (options->has_file_owner) {
@@ -355,6 +368,7 @@ agent_close(struct agent *a)
 	correlator_free(a->correlator);
 	decoder_free(a->decoder);
 	host_close(a->host);
+	meter_close(a->meter);
 	reader_close(a->reader);	/* after the correlator, which may be asking it */
 	agent_forget_jobs(a);
 	free(a->titles);

@@ -22,6 +22,7 @@
 struct agent;
 struct event_base;
 struct loss_list;
+struct meter_state;
 struct named_number;
 struct nursery;
 struct probes;
@@ -93,6 +94,8 @@ void agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS]);
 void agent_losses(const struct agent *a, struct loss_list *to);
 /* Fills in the users of whom most was lost, most first. Returns their number. */
 size_t agent_user_losses(const struct agent *a, struct user_loss ret[USER_LOSSES]);
+/* Fills in by what energy is metered, or why it is not. */
+void agent_meter_state(const struct agent *a, struct meter_state *ret);
 /* Fills in the CPU time since the start and the memory of the agent, with those of its readers. */
 void agent_usage(const struct agent *a, uint64_t *ret_cpu_ns, uint64_t *ret_rss_bytes);
 

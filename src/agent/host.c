@@ -448,7 +448,7 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 	}
 	if (latest_ns > 0)
 		correlator_write_starts(a->correlator, latest_ns, now);
-	correlator_tick(a->correlator, now, false);
+	agent_tick(a, now, false);
 	for (size_t i = 0; i < n; i++) {
 		settling[i].is_read = ring_position(a->ring) >= settling[i].ring_end;
 		correlator_held(a->correlator, settling[i].since_ns, &settling[i].held);

@@ -46,6 +46,7 @@ agent_write_host(struct agent *a)
 	r.disk_write_attributed_bytes = attributed(&moved, USAGE_WRITE_BYTES);
 	r.net_rx_attributed_bytes = attributed(&moved, USAGE_NET_RX_BYTES);
 	r.net_tx_attributed_bytes = attributed(&moved, USAGE_NET_TX_BYTES);
+	agent_record_energy(a, &r);
 	stream_host(a->stream, &r);
 }
 

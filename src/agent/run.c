@@ -304,6 +304,7 @@ finish(struct run_agent *run)
 
 	if (!run->is_command_seen && !run->has_lost_host && agent_withheld(a) == 0)
 		agent_lose(a, 1);	/* at least */
+	agent_charge(a);
 	correlator_run_end(a->correlator, now, run->wait_status);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
@@ -374,7 +375,7 @@ on_finish_received(evutil_socket_t fd, short what, void *arg)
 	if (run->subscriber == NULL || (run->is_finish_asked &&
 	    clock_ns(CLOCK_BOOTTIME) - run->finish_since_ns > HOST_LIMIT_NS)) {
 		run->has_lost_host |= run->subscriber != NULL;
-		correlator_tick(a->correlator, clock_ns(CLOCK_BOOTTIME), false);
+		agent_tick(a, clock_ns(CLOCK_BOOTTIME), false);
 		finish(run);
 	} else if (!run->is_finish_asked && (!run->wait_for_all || (a->pass.seen == a->pass.seen_ended &&
 	    subscriber_passes(run->subscriber) >= run->passes_at_finish + 2))) {
@@ -401,7 +402,7 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 	(void)agent_snapshot(a, false, false);
 	now = clock_ns(CLOCK_BOOTTIME);
 	is_settled = probes_followed(a->probes) == a->pass.seen && a->pass.seen_ending == 0;
-	correlator_tick(a->correlator, now, false);
+	agent_tick(a, now, false);
 	if (is_settled && (!run->wait_for_all || a->pass.seen == a->pass.seen_ended)) {
 		agent_drain_all(a);
 		finish(run);

@@ -149,6 +149,12 @@ struct agent {
 	struct host_facts facts;
 	struct host_facts configured;	/* facts that nothing overrides */
 	struct usage usage_last_record;	/* of the runs, when the last Host record was written */
+	struct meter *meter;		/* owned */
+	struct {			/* since the last Host record */
+		uint64_t uj;
+		uint64_t attributed_uj;
+		enum energy_source source;
+	} energy;
 };
 
 /*
@@ -183,6 +189,8 @@ int agent_leave_former(struct agent *a, char *error, size_t error_size);
 struct correlator_ops agent_correlator_ops(const struct agent_options *options);
 /* Opens the decoder, sets redaction and starts the timers; a->correlator must be set. */
 int agent_begin(struct agent *a, const struct agent_options *options, char *error, size_t error_size);
+/* Divides energy, and has tasks and runs end that are over; see correlator_tick(). */
+void agent_tick(struct agent *a, uint64_t now_ns, bool live);
 /* Makes the first pass and writes the first records. */
 void agent_announce(struct agent *a);
 
@@ -223,6 +231,12 @@ bool agent_read_header(const struct header_place *at, char *task, char *sample, 
 /* proctitle.c */
 /* Asks for due titles; called after a pass over all processes. */
 void agent_read_titles(struct agent *a);
+
+/* energy.c */
+/* Reads the host's meter and divides what it counted; called before tasks and runs end, and after their programs' ends. */
+void agent_charge(struct agent *a);
+/* Sets the energy of r, whose CPU time is set, and begins the next interval. */
+void agent_record_energy(struct agent *a, struct host_record *r);
 
 /* report.c */
 /* Samples the host and writes a Host record. If /proc cannot be read, no record is written. */

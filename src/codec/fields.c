@@ -80,6 +80,12 @@ peak_source(unsigned value)
 }
 
 static const char *
+energy_source(unsigned value)
+{
+	return energy_source_name(value);
+}
+
+static const char *
 severity(unsigned value)
 {
 	return finding_severity_name(value);
@@ -235,6 +241,8 @@ static const struct field work_fields[] = {
 	FIELD(work_record, memory_bytes),
 	FIELD(work_record, peak_memory_bytes),
 	ENUM(work_record, peak_memory_source, FIELD_ENUM_OR_NULL, peak_source),
+	FIELD(work_record, energy_uj),
+	ENUM(work_record, energy_source, FIELD_ENUM_OR_NULL, energy_source),
 };
 
 static const struct field task_fields[] = {
@@ -293,6 +301,11 @@ static const struct field host_fields[] = {
 	FIELD(host_record, region),
 	FIELD(host_record, lifecycle),
 	FIELD(host_record, cpu_model),
+	FIELD(host_record, energy_uj),
+	ENUM(host_record, energy_source, FIELD_ENUM_OR_NULL, energy_source),
+	FIELD(host_record, energy_attributed_uj),
+	FIELD(host_record, energy_unattributed_uj),
+	FIELD(host_record, energy_idle_uj),
 };
 
 static const struct field number_fields[] = {

@@ -5,6 +5,7 @@
  */
 #include "correlate/account.h"
 
+#include "correlate/energy.h"
 #include "correlate/memory.h"
 #include "correlate/process.h"
 #include "correlate/rows.h"
@@ -47,6 +48,7 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 	if (t == NULL)
 		return;
 	enter(&t->work, p, since_ns);
+	energy_enter_task(p);
 	task_joined(c, t, at_ns);
 }
 
@@ -56,6 +58,7 @@ account_enter(struct correlator *c, struct process *p, uint64_t at_ns)
 	work_enter(&c->all, p->program_start_ns);
 	if (p->run != NULL) {
 		enter(&p->run->work, p, p->program_start_ns);
+		energy_enter_run(p);
 		run_joined(c, p->run, p->program_start_ns, at_ns);
 	}
 	account_enter_task(c, p, p->program_start_ns, at_ns);
@@ -67,6 +70,7 @@ account_leave(struct correlator *c, struct process *p, const struct usage *usage
 	static const struct usage none;
 
 	work_add(&c->all, p->run != NULL ? usage : &none, has_failed, end_ns);
+	energy_ended(p, usage);
 	if (p->row != NULL)
 		leave(&p->row->work, p, usage, has_failed, end_ns);
 	if (p->run != NULL) {
@@ -90,10 +94,12 @@ account_withdraw(struct correlator *c, struct process *p)
 		withdraw(&p->row->work, p);
 	if (p->run != NULL) {
 		withdraw(&p->run->work, p);
+		energy_leave_run(p);
 		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
 		withdraw(&p->task->work, p);
+		energy_leave_task(p);
 		wal_task(c, p->task);
 	}
 	p->row = NULL;
@@ -108,12 +114,16 @@ account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 	if (p->task != NULL && !p->is_overhead) {
 		struct usage own = title_usage(p, &p->latest);
 
-		if (p->title->is_taken)
+		if (p->title->is_taken) {
 			leave(&p->task->work, p, &own, false, now_ns);
-		else
+		} else {
 			withdraw(&p->task->work, p);	/* the program did not belong to that task */
+			energy_leave_task(p);
+		}
 		wal_task(c, p->task);
 	}
-	if (p->title->is_taken)
+	if (p->title->is_taken) {
 		title_split(c, p, &p->latest);
+		energy_split_task(p);
+	}
 }

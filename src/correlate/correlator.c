@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "correlate/cgroups.h"
+#include "correlate/energy.h"
 #include "correlate/episodes.h"
 #include "correlate/facts.h"
 #include "correlate/findings.h"
@@ -158,6 +159,7 @@ correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 	if (live) {
 		runs_sum_live(c);
 		episodes_tick(c, now_ns);
+		energy_log(c);
 	}
 	attribute_jobs_tick(c, now_ns);
 	findings_tick(c, now_ns, false);

@@ -294,6 +294,13 @@ void correlator_ending(struct correlator *c, const struct state_event *s);
 /* Returns true if the last pass saw this process: it is alive, or a zombie. */
 bool correlator_has_seen(struct correlator *c, const struct program_key *key);
 
+/*
+ * Divides what the host's meter counted since the last call among runs and tasks, by CPU time up to now; energy.h has the
+ * definition. uj: microjoules; capacity_ns: the time that all CPUs offered. Returns microjoules that runs have of it. A source of
+ * ENERGY_UNKNOWN: nothing is known, and CPU time up to now costs nothing.
+ */
+uint64_t correlator_charge(struct correlator *c, uint64_t uj, enum energy_source source, uint64_t capacity_ns);
+
 /* Ends tasks and runs that have been idle long enough. live: also emits LIVE records of tasks and runs. */
 void correlator_tick(struct correlator *c, uint64_t now_ns, bool live);
 

@@ -31,6 +31,7 @@
 #include "correlate/bill.h"
 #include "correlate/cgroups.h"
 #include "correlate/cputime.h"
+#include "correlate/energy.h"
 #include "correlate/findings.h"
 #include "correlate/kills.h"
 #include "correlate/memory.h"
@@ -405,6 +406,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 		p->sent_ns = s->time_ns;
 		wal_process(c, p, NEWS_USAGE);
 	}
+	energy_seen(p, &usage);
 	if (!c->pass_with_usage) {
 		/*
 		 * A status line (no log is kept) needs it now; LIVE and Host records, with the next Usage record.

@@ -8,6 +8,7 @@
 #include <utlist.h>
 
 #include "correlate/cputime.h"
+#include "correlate/energy.h"
 #include "correlate/memory.h"
 #include "correlate/state.h"
 #include "correlate/title.h"
@@ -68,7 +69,8 @@ struct process {
 	struct failures *failures;	/* owned; NULL: none */
 	struct kill *kill;		/* owned; NULL: no signal is known that ends it */
 	struct usage_base base;
-	struct held held;		/* of the current program */
+	struct held held;		/* of the current program, as the next */
+	struct charged charged;
 	struct usage latest;		/* of the current program, at the last snapshot */
 	struct usage sent;		/* of the current program, at the last Usage record */
 	uint64_t sent_ns;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "correlate/cgroups.h"
+#include "correlate/energy.h"
 #include "correlate/facts.h"
 #include "correlate/findings.h"
 #include "correlate/process.h"
@@ -341,6 +342,7 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	for (p = c->processes; p != NULL && c->whole == NULL; p = p->next)
 		c->all.live += p->is_announced;
 	memory_replayed(c);
+	energy_replayed(c);
 	replayed->processes = c->n_processes;
 	if (ret != NULL)
 		*ret = *replayed;

@@ -42,6 +42,7 @@ void get_i32(struct wal_reader *r, int32_t *value);
 void get_real(struct wal_reader *r, double *value);
 void get_confidence(struct wal_reader *r, double *value);	/* 0 to 1 */
 void get_source(struct wal_reader *r, enum peak_source *value);
+void get_meter(struct wal_reader *r, enum energy_source *value);
 void get_strength(struct wal_reader *r, enum engine_strength *value);
 void get_id(struct wal_reader *r, struct process_id *id);
 void get_key(struct wal_reader *r, struct program_key *key);
@@ -161,6 +162,12 @@ put_strength(uint8_t *at, const enum engine_strength *value)
 
 static inline uint8_t *
 put_source(uint8_t *at, const enum peak_source *value)
+{
+	return wal_put(at, *value);
+}
+
+static inline uint8_t *
+put_meter(uint8_t *at, const enum energy_source *value)
 {
 	return wal_put(at, *value);
 }

@@ -142,6 +142,12 @@ get_source(struct wal_reader *r, enum peak_source *value)
 }
 
 void
+get_meter(struct wal_reader *r, enum energy_source *value)
+{
+	*value = (enum energy_source)wal_get_max(r, ENERGY_SOURCES - 1);
+}
+
+void
 get_id(struct wal_reader *r, struct process_id *id)
 {
 	uint32_t pid;

@@ -40,7 +40,7 @@
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 28, , ) \
+	ROW(FLAGS, 2, 29, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -76,13 +76,15 @@
 	ROW(SOME, 10, 26, u64, work.held.peak) \
 	ROW(SOME, 10, 26, source, work.held.peak_source) \
 	ROW(SOME, 12, 27, u32, episodes) \
-	ROW(SOME, 12, 27, u32, episode_findings)
+	ROW(SOME, 12, 27, u32, episode_findings) \
+	ROW(SOME, 14, 28, u64, work.energy.uj) \
+	ROW(SOME, 14, 28, meter, work.energy.source)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
-	ROW(FLAGS, 2, 20, , ) \
+	ROW(FLAGS, 2, 21, , ) \
 	ROW(BOOL, 2, 0, , is_named) \
 	ROW(BOOL, 2, 1, , has_started) \
 	ROW(BOOL, 2, 2, , has_ended) \
@@ -108,7 +110,9 @@
 	ROW(SOME, 10, 17, source, work.held.peak_source) \
 	ROW(SOME, 12, 18, u32, kills) \
 	ROW(SOME, 12, 19, u32, episodes) \
-	ROW(SOME, 12, 19, u32, episode_findings)
+	ROW(SOME, 12, 19, u32, episode_findings) \
+	ROW(SOME, 14, 20, u64, work.energy.uj) \
+	ROW(SOME, 14, 20, meter, work.energy.source)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {

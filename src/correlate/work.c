@@ -137,6 +137,8 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 		r->peak_memory_source = (enum peak_source)w->held.peak_source;
 		r->memory_bytes = (struct opt_u64){ w->held.now.own + w->held.now.shmem, r->phase != PHASE_END };
 	}
+	r->energy_source = w->energy.source;
+	r->energy_uj = (struct opt_u64){ w->energy.uj, w->energy.source != ENERGY_UNKNOWN };
 }
 
 void

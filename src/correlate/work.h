@@ -6,6 +6,7 @@
 #define SLUICE_CORRELATE_WORK_H
 
 #include "correlate/bill.h"
+#include "correlate/energy.h"
 #include "correlate/memory.h"
 #include "model/record.h"
 #include "model/usage.h"
@@ -26,6 +27,7 @@ struct work {
 	uint64_t busy_since_ns;		/* while live > 0 */
 	struct own_bill own;		/* of a task or run */
 	struct held_together held;
+	struct energy energy;		/* of a task or run */
 };
 
 void work_enter(struct work *w, uint64_t now_ns);	/* one more program, which is live */

@@ -113,6 +113,18 @@ peak_source_name(enum peak_source source)
 }
 
 const char *
+energy_source_name(enum energy_source source)
+{
+	static const char *const names[ENERGY_SOURCES] = {
+		[ENERGY_POWERCAP] = "POWERCAP",
+		[ENERGY_HWMON] = "HWMON",
+		[ENERGY_HWMON_POWER] = "HWMON_POWER",
+	};
+
+	return (unsigned)source < ENERGY_SOURCES ? names[source] : NULL;
+}
+
+const char *
 bill_part_name(enum bill_part part)
 {
 	static const char *const names[BILL_PARTS] = {

@@ -17,7 +17,7 @@
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 9
+#define RECORD_SCHEMA_VERSION 10
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -95,6 +95,15 @@ enum peak_source {
 	PEAK_OF_PASS,			/* their sum in a pass */
 	PEAK_OF_PROGRAM,		/* the high-water mark of one, beside those that lived at its end */
 	PEAK_SOURCES,
+};
+
+/* By what energy was metered; collect/meter.h defines each. */
+enum energy_source {
+	ENERGY_UNKNOWN,			/* by nothing */
+	ENERGY_POWERCAP,
+	ENERGY_HWMON,
+	ENERGY_HWMON_POWER,
+	ENERGY_SOURCES,
 };
 
 struct verdict {
@@ -232,6 +241,8 @@ struct work_record {
 	struct opt_u64 memory_bytes;	/* of its live programs together; see correlate/memory.h */
 	struct opt_u64 peak_memory_bytes;
 	enum peak_source peak_memory_source;
+	struct opt_u64 energy_uj;	/* its share; see correlate/energy.h */
+	enum energy_source energy_source;
 };
 
 /* One resource's pressure stall figures: share of time since the last record, 0 to 1. */
@@ -279,6 +290,12 @@ struct host_record {
 	const char *region;
 	const char *lifecycle;		/* on-demand, spot ... */
 	const char *cpu_model;
+	/* energy of the interval in microjoules; the last three add up to the first */
+	struct opt_u64 energy_uj;
+	enum energy_source energy_source;
+	struct opt_u64 energy_attributed_uj;	/* to runs */
+	struct opt_u64 energy_unattributed_uj;	/* CPU time of no run */
+	struct opt_u64 energy_idle_uj;
 };
 
 /* A named number: evidence, a loss, a cost. */
@@ -360,6 +377,7 @@ const char *bound_name(enum bound bound);		/* NULL for NONE */
 const char *demand_name(enum demand demand);		/* NULL for NONE */
 const char *denied_name(enum denied denied);		/* NULL for NONE */
 const char *peak_source_name(enum peak_source source);	/* NULL for UNKNOWN */
+const char *energy_source_name(enum energy_source source);	/* likewise */
 /* Returns the name of a part of a bill, in capitals: "BLOCK_IO". */
 const char *bill_part_name(enum bill_part part);
 /* Returns "INFO", "WARNING" or "ERROR". */

@@ -28,7 +28,7 @@ FIELDS = (
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak", "anon_bytes", "shmem_bytes", "swap_bytes")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -92,7 +92,7 @@ _WORK = [
         "requested_cpus:f requested_memory_bytes:i wall_ns:i parallelism:f programs:i live_programs:i "
         "failed_programs:i lost_events:i exit_code:i exit_signal:i bound:s run_name:s scheduler:s job_id:s "
         "parent_run_id:s uid:i demand:s demand_confidence:f waiting_for:s denied:s denied_share:f "
-        "memory_bytes:i peak_memory_bytes:i peak_memory_source:s"
+        "memory_bytes:i peak_memory_bytes:i peak_memory_source:s energy_uj:i energy_source:s"
     ),
     *_USAGE,
     *_nested("shares", ("cpu", "run_delay", "block_io", "memory", "idle"), "float64", "share_"),
@@ -131,7 +131,8 @@ COLUMNS: dict[str, list[Column]] = {
             "cpu_iowait_ns:i cpu_steal_ns:i cpu_attributed_ns:i cpu_unattributed_ns:i rss_attributed_bytes:i "
             "load1:f disk_read_bytes:i disk_write_bytes:i disk_read_attributed_bytes:i disk_write_attributed_bytes:i "
             "net_rx_bytes:i net_tx_bytes:i net_rx_attributed_bytes:i net_tx_attributed_bytes:i instance_type:s "
-            "price_per_hour:f cloud:s region:s lifecycle:s cpu_model:s"
+            "price_per_hour:f cloud:s region:s lifecycle:s cpu_model:s energy_uj:i energy_source:s "
+            "energy_attributed_uj:i energy_unattributed_uj:i energy_idle_uj:i"
         ),
         *(c for r in ("psi_cpu", "psi_memory", "psi_io") for c in _nested(r, ("some", "full"), "float64", r + "_")),
     ],
