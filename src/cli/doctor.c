@@ -14,6 +14,7 @@
 #include "attach/privileges.h"
 #include "attach/probes.h"
 #include "attach/sizes.h"
+#include "base/clock.h"
 #include "base/host_id.h"
 #include "base/namespaces.h"
 #include "base/spell.h"
@@ -21,6 +22,7 @@
 #include "cli/host_agent.h"
 #include "cli/print_json.h"
 #include "cli/self_test.h"
+#include "collect/meter.h"
 #include "kafka/kafka.h"
 
 static const char help[] =
@@ -28,7 +30,7 @@ static const char help[] =
     "Loads the probes briefly, without following anything, and prints which hook of this\n"
     "kernel serves each signal, which fallbacks are used, what is missing and how to fix it;\n"
     "also what librdkafka, which delivers to Kafka, supports, which privileges the agent needs,\n"
-    "and whether this is the host's PID namespace. Without root: whether `sluice run` needs it.\n\n"
+    "by what energy is metered, and whether this is the host's PID namespace. Without root: whether `sluice run` needs it.\n\n"
     "  --self-test  run a known tree of programs instead, as `sluice run` does, and print in one\n"
     "               line whether each of them was recorded exactly; it leaves nothing behind\n"
     "  --json       print one JSON object\n"
@@ -49,6 +51,7 @@ struct findings {
 	bool has_hosts_pids;		/* in the host's PID namespace */
 	bool has_hosts_times;		/* in its time namespace */
 	struct sizes sizes;		/* of the agent, unless its configuration has others */
+	struct meter_state meter;	/* as root sees it */
 };
 
 static json_t *
@@ -79,6 +82,35 @@ privileges_json(const struct findings *f)
 	    "maps_ask_for_bpf", maps);	/* maps_ask_for_bpf: former name, for one version */
 }
 
+/* Returns why no energy is metered, in words. */
+static const char *
+meter_error(const struct meter_state *m)
+{
+	return m->error == -ENODEV ? "no powercap zone of a CPU package, and no driver of hwmon that counts energy" :
+	    strerror(-m->error);
+}
+
+static json_t *
+energy_json(const struct meter_state *m)
+{
+	if (m->source == ENERGY_UNKNOWN)
+		return json_pack("{sn si ss ss}", "source", "counters", 0, "file", m->path, "error", meter_error(m));
+	return json_pack("{ss si ss ss}", "source", energy_source_name(m->source), "counters", (int)m->counters, "file", "",
+	    "error", "");
+}
+
+static void
+print_energy(const struct meter_state *m)
+{
+	if (m->source != ENERGY_UNKNOWN)
+		printf("energy: %zu counter%s of %s, which only root may read, as a rule: the service gives them to its account "
+		    "before it starts\n", m->counters, m->counters == 1 ? "" : "s", energy_source_name(m->source));
+	else if (m->error == -ENODEV)
+		printf("energy: not recorded: %s; `sluice tune --watts-per-cpu default` shows modelled figures\n", meter_error(m));
+	else
+		spell_line(stdout, "energy: not recorded: cannot read %s: %s\n", m->path, meter_error(m));
+}
+
 static void
 print_findings_json(const struct findings *f)
 {
@@ -88,11 +120,11 @@ print_findings_json(const struct findings *f)
 		json_array_append_new(list, json_pack("{ss ss ss ss ss}", "name", f->signals[i].name, "state",
 		    signal_state_name(f->signals[i].state), "hook", f->signals[i].hook, "fields", f->signals[i].fields,
 		    "detail", f->signals[i].detail));
-	root = json_pack("{ss ss ss ss so so so s{sb sb} s{sI sI}}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
+	root = json_pack("{ss ss ss ss so so so s{sb sb} s{sI sI} so}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
 	    "architecture", f->host.architecture, "host_id", f->host.id, "signals", list,
 	    "librdkafka", kafka_json(&f->kafka), "privileges", privileges_json(f), "hosts_namespaces", "pid",
 	    f->has_hosts_pids, "time", f->has_hosts_times, "sizes", "max_processes",
-	    (json_int_t)f->sizes.max_processes, "ring_bytes", (json_int_t)f->sizes.ring_bytes);
+	    (json_int_t)f->sizes.max_processes, "ring_bytes", (json_int_t)f->sizes.ring_bytes, "energy", energy_json(&f->meter));
 	print_json(stdout, root);
 	json_decref(root);
 }
@@ -181,10 +213,23 @@ print_table(const struct findings *f)
 	}
 	print_kafka(&f->kafka);
 	print_privileges(f);
+	print_energy(&f->meter);
 	print_namespaces(f);
 	printf("sizes: the agent follows up to %u processes at once, with a ring of %zu KiB, unless probes.max_processes and "
 	    "probes.ring are set\n", f->sizes.max_processes, f->sizes.ring_bytes >> 10);
 	return 0;
+}
+
+static void
+find_meter(struct meter_state *ret)
+{
+	struct meter *m;
+
+	*ret = (struct meter_state){ .error = -ENOMEM };
+	if (meter_open("/sys", clock_ns(CLOCK_BOOTTIME), &m) < 0)
+		return;
+	meter_state(m, ret);
+	meter_close(m);
 }
 
 /* Prints whether a user who is not root has own runs followed. */
@@ -257,6 +302,7 @@ cli_doctor(int argc, char **argv)
 	f.has_hosts_pids = namespace_is_hosts(NAMESPACE_PID);
 	f.has_hosts_times = namespace_is_hosts(NAMESPACE_TIME);
 	f.sizes = sizes_of_host();
+	find_meter(&f.meter);
 	if (probes_open(&probes_options, &probes, error, sizeof(error)) < 0) {
 		spell_line(stderr, "sluice doctor: %s\n", error);
 		return EXIT_OWN_FAILURE;

@@ -25,6 +25,7 @@
 #include "base/libc.h"
 #include "base/log.h"
 #include "base/namespaces.h"
+#include "collect/meter.h"
 #include "daemon/state.h"
 #include "kafka/kafka.h"
 #include "reader/nursery.h"
@@ -208,6 +209,22 @@ open_events(struct daemon *d)
 	return 0;
 }
 
+/* A host without a meter is as usual as one with it. */
+static void
+log_meter(const struct agent *a)
+{
+	struct meter_state m;
+
+	agent_meter_state(a, &m);
+	if (m.source != ENERGY_UNKNOWN)
+		log_fields(LOG_LEVEL_INFO, "agent.energy", LOG_FIELDS(LOG_U64("counters", m.counters)), "energy is metered: %s",
+		    energy_source_name(m.source));
+	else if (m.error != -ENODEV)
+		log_fields(LOG_LEVEL_WARNING, "agent.energy", LOG_FIELDS(LOG_TEXT("file", m.path)),
+		    "energy is not recorded: its meter cannot be read: %s; the unit of the package gives the account of the agent "
+		    "these files before each start", strerror(-m.error));
+}
+
 static int
 open_agent(struct daemon *d)
 {
@@ -259,6 +276,7 @@ open_agent(struct daemon *d)
 		return -1;
 	}
 	agent_set_argv_max(d->agent, c->argv.max_bytes);
+	log_meter(d->agent);
 	daemon_switch_signals(d, NULL, c);
 	probes = agent_probes(d->agent);
 	log_fields(probes_origin(probes) > PROBES_RESUMED ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "probes.open",
