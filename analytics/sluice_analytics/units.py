@@ -44,6 +44,18 @@ def duration(ns: float | None) -> str:
     return f"{whole // 24}d{whole % 24:02d}h"
 
 
+def energy(joules: float | None) -> str:
+    """Joules for people: 12.5 J, 480 J, 3.1 Wh, 2.40 kWh."""
+    if joules is None:
+        return DASH
+    if joules < 999.5:
+        return f"{joules:.1f} J" if joules < 99.95 else f"{joules:.0f} J"
+    wh = joules / 3600
+    if wh < 999.5:
+        return f"{wh:.2f} Wh" if wh < 9.995 else f"{wh:.0f} Wh"
+    return f"{wh / 1000:.2f} kWh"
+
+
 def percent(share: float | None) -> str:
     """A share of 1 as whole percent."""
     return DASH if share is None else f"{share * 100:.0f}%"

@@ -56,6 +56,12 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--prices", metavar="FILE", help="a price table, a CSV file (default: the prices in the records, if any)"
     )
+    p.add_argument(
+        "--watts-per-cpu",
+        type=_watts,
+        metavar="W",
+        help="model the energy that no meter counted, by W watts of a busy CPU, or `default` (12 W)",
+    )
     p.add_argument("--programs", type=_count, default=5000, metavar="N", help="list at most N programs (default: 5000)")
     lake_open.add_arguments(p)
     common.add_output(p, (*common.FORMATS, "html"))
@@ -70,6 +76,20 @@ def _seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(f'"{text}" is not a number of seconds') from None
     if not 0.1 <= value <= 86400:
         raise argparse.ArgumentTypeError(f'"{text}" is not between 0.1 and 86400 seconds')
+    return value
+
+
+def _watts(text: str) -> float:
+    if text == "default":
+        from ..tune.energy import WATTS_PER_CPU
+
+        return WATTS_PER_CPU
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 10000:
+        raise argparse.ArgumentTypeError(f'"{text}" is neither `default` nor a number of watts above 0')
     return value
 
 
@@ -146,7 +166,7 @@ def _report(args: argparse.Namespace) -> int:
 
     prices = prices_of(args)
     with lake_open.open_session(args) as session:
-        report = run.load(session, args.run, prices=prices, programs_limit=args.programs)
+        report = run.load(session, args.run, prices=prices, programs_limit=args.programs, watts=args.watts_per_cpu)
     if args.format == "html":
         from ..report import html
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Literal
 
-Kind = Literal["text", "count", "number", "size", "ns", "percent", "money", "time", "cores"]
+Kind = Literal["text", "count", "number", "size", "ns", "percent", "money", "energy", "time", "cores"]
 """How a value is written for people: size in bytes, ns a duration in nanoseconds, percent a share of 1, time in
 microseconds since 1970 UTC, cores a mean number of CPUs in use. JSON and CSV carry the number itself."""
 

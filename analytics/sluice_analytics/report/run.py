@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .. import units
-from ..tune.run_report import UNNAMED, Recommendation, Resources, RunReport, TaskRow, ToolRow, by_reason
+from ..tune.run_report import MODELLED, UNNAMED, Recommendation, Resources, RunReport, TaskRow, ToolRow, by_reason
 from . import verdict
 from .document import Column, Document, Kind, Table
 
@@ -103,7 +103,7 @@ def _tool(tool: ToolRow, is_short: bool) -> dict[str, Any]:
 def _task(task: TaskRow, is_short: bool) -> dict[str, Any]:
     """A task's row. For people, efficiency is shown only where something was requested."""
     row = dict(vars(task))  # asdict() copies all that is below, of thousands of tasks
-    for name in ("usage", "efficiency", "cost", "shares", "bill", "own_bill"):
+    for name in ("usage", "efficiency", "cost", "energy", "shares", "bill", "own_bill"):
         row.pop(name)
     e = task.efficiency
     return (
@@ -120,6 +120,8 @@ def _task(task: TaskRow, is_short: bool) -> dict[str, Any]:
             "efficiency_over_host": e.over_host,
             "cost_used": task.cost.used,
             "cost_reserved": task.cost.reserved,
+            "energy_joules": task.energy.joules,
+            "energy_source": task.energy.source,
             "path": "*" if task.on_critical_path else "",
         }
         | _peak(task.peak_memory_bytes, task.usage)
@@ -128,8 +130,14 @@ def _task(task: TaskRow, is_short: bool) -> dict[str, Any]:
 
 
 def _task_columns(
-    is_short: bool, with_cost: bool, with_requests: tuple[bool, bool], with_attempt: bool, with_host: bool
+    is_short: bool,
+    with_cost: bool,
+    with_requests: tuple[bool, bool],
+    with_attempt: bool,
+    with_host: bool,
+    energy: str | None,
 ) -> list[Column]:
+    """energy: the heading of energy; None: no such column for people."""
     if is_short:
         return [
             Column("path", ""),
@@ -142,6 +150,7 @@ def _task_columns(
             *([Column("cpu_efficiency", "CPU eff", "percent")] if with_requests[0] else []),
             *([Column("memory_efficiency", "mem eff", "percent")] if with_requests[1] else []),
             *([Column("cost_used", "cost", "money")] if with_cost else []),
+            *([Column("energy_joules", energy, "energy")] if energy else []),
             Column("exit", "exit"),
             *verdict.COLUMNS,
         ]
@@ -167,6 +176,8 @@ def _task_columns(
         Column("efficiency_over_host", "over host"),
         Column("cost_used", "cost used", "money"),
         Column("cost_reserved", "cost reserved", "money"),
+        Column("energy_joules", "energy", "energy"),
+        Column("energy_source", "its source"),
         *(Column(n, n) for n in ("retried", "on_critical_path", "work_dir")),
     ]
 
@@ -265,6 +276,35 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
                 f"{units.money(cost.used, cost.currency)} used, {units.money(cost.reserved, cost.currency)} reserved",
             )
         )
+    return facts + _energy(report)
+
+
+def _energy_heading(tasks: list[TaskRow]) -> str | None:
+    """That of a column of energy, which says whether it is modelled; None: no task has any."""
+    sources = {t.energy.source for t in tasks if t.energy.joules is not None}
+    if not sources:
+        return None
+    return "energy" if MODELLED not in sources else "modelled energy" if len(sources) == 1 else "energy, part modelled"
+
+
+def _energy(report: RunReport) -> list[tuple[str, str]]:
+    """Its energy with the source, and the residue of each host that has a meter."""
+    facts = []
+    e = report.energy
+    if e.joules is not None:
+        how = "modelled: CPU time times watts, no meter" if e.source == MODELLED else f"share of CPU time, {e.source}"
+        facts.append(("energy", f"{units.energy(e.joules)} ({how})"))
+    for host in report.hosts:
+        h = host["energy"]
+        if h is not None:
+            facts.append(
+                (
+                    "host energy",
+                    f"{host['host_name']}: {units.energy(h.joules)} meanwhile ({h.source}): {units.energy(h.attributed_joules)} "
+                    f"by runs; residue {units.energy(h.unattributed_joules)} by what else ran, "
+                    f"{units.energy(h.idle_joules)} idle",
+                )
+            )
     return facts
 
 
@@ -340,6 +380,7 @@ def document(report: RunReport, is_short: bool = True) -> Document:
         (any(t.efficiency.requested_cpus for t in tasks), any(t.efficiency.requested_memory_bytes for t in tasks)),
         any((t.attempt or 1) > 1 for t in tasks),
         len(report.hosts) > 1,
+        _energy_heading(tasks),
     )
     note = "* on the critical path: the chain of tasks that the run's end waited for" if report.critical_path else ""
     if len(shown) < len(tasks):

@@ -16,7 +16,7 @@ from .. import units
 from ..spell import spell, spell_lines
 from .document import Column, Document, Table
 
-_RIGHT = frozenset(("count", "number", "size", "ns", "percent", "money", "cores"))
+_RIGHT = frozenset(("count", "number", "size", "ns", "percent", "money", "energy", "cores"))
 _STYLES = {
     "FAILED": "bold red", "ERROR": "bold red", "OOM_KILLED": "bold red", "RUNNING": "cyan", "SUCCEEDED": "green",
     "WARNING": "yellow", "UNKNOWN": "yellow", "STARVED": "yellow", "IDLE": "yellow", "STALLED": "yellow",
@@ -40,6 +40,8 @@ def cell(column: Column, value: Any, currency: str = "USD") -> str:
             return units.percent(value)
         case "money":
             return units.money(value, currency)
+        case "energy":
+            return units.energy(value)
         case "cores":
             return f"{value:.2f}"
         case "count":

@@ -71,7 +71,8 @@ def hosts_of(
     wanted = t.select(
         "time", "host_id", "interval_ns", "cpus", "memory_bytes", "instance_type", "cloud", "region", "lifecycle",
         "price_per_hour", "psi_cpu_some", "psi_memory_some", "psi_memory_full", "psi_io_some", "psi_io_full",
-        "cpu_busy_ns", "cpu_capacity_ns", "cpu_steal_ns",
+        "cpu_busy_ns", "cpu_capacity_ns", "cpu_steal_ns", "agent_id", "energy_uj", "energy_source",
+        "energy_attributed_uj", "energy_unattributed_uj", "energy_idle_uj",
     )  # fmt: skip
     found = {host_id: Host(host_id, name) for host_id, name in names.items()}
     for row in session.rows(wanted.order_by("time")):

@@ -14,7 +14,7 @@ from ..model import verdict
 from ..model.activity import pieces
 from ..model.records import programs, run_scope, tasks
 from ..prices import Prices, add
-from . import failure, observations, recommend
+from . import energy, failure, observations, recommend
 from .critical_path import critical_path
 from .evidence import BY_DESCENT
 from .find import Run, find_run, now
@@ -37,11 +37,13 @@ def load(
     prices: Prices | None = None,
     programs_limit: int | None = 5000,
     with_recommendations: bool = True,
+    watts: float | None = None,
     now_us: int | None = None,
 ) -> RunReport:
     """The report of a run: run_id is its id, a unique beginning of it, or its run_name; None: the latest.
 
-    programs_limit: how many programs to list, those that matter most; None: all. now_us: the time by which a
+    programs_limit: how many programs to list, those that matter most; None: all. watts: of a busy CPU, by which energy
+    is modelled where no meter counted it; None: it is unknown there. now_us: the time by which a
     run without an end is judged to be running (default: now). NotFound, with the runs there are, where there
     is none such.
     """
@@ -53,7 +55,7 @@ def load(
     all_programs = session.kept(programs(session, scope).select(*COLUMNS))
     activity = pieces(session, scope)
     parts = parts_of(activity, all_programs, session, last)
-    rows = _task_rows(session, scope, parts, hosts, prices)
+    rows = _task_rows(session, scope, parts, hosts, prices, watts)
     path = critical_path(rows, last)
     for task in path:
         task.on_critical_path = True
@@ -70,7 +72,9 @@ def load(
     peak_memory = run.largest("peak_memory_bytes")
     listed = program_rows(session, all_programs, programs_limit)
     contended = observations.contention(rows, hosts)
+    whole_energy = energy.total(energy.of_record(p, _cpu(p), watts) for p in run.parts)
     own = [*rows, _no_task(run, parts, hosts, prices)]
+    own[-1].energy = energy.without(whole_energy, [t.energy for t in rows])
     seen = [
         *(observations.stuck(session, all_programs, activity, last) if run.end_time is None else []),
         *observations.stragglers(rows, _tools_of_unnamed(rows, parts)),
@@ -93,7 +97,7 @@ def load(
         engine=_engine(run, rows),
         command=run.first("command"),
         work_dir=run.first("work_dir"),
-        hosts=[h.public() for h in hosts.values()],
+        hosts=[h.public() | {"energy": energy.of_host(h, run.start_time, last)} for h in hosts.values()],
         state=state,
         start_time=run.start_time,
         end_time=run.end_time,
@@ -117,6 +121,7 @@ def load(
             run.total("requested_cpus"), run.largest("requested_memory_bytes"), list(hosts.values()),
         ),
         cost=_run_cost(run, of_hosts, rows, hosts, prices),
+        energy=whole_energy,
         tasks=own,
         tools=tools,
         programs=listed,
@@ -148,7 +153,12 @@ def _tools_of_unnamed(rows: list[TaskRow], parts: dict[Key, Part]) -> dict[str, 
 
 
 def _task_rows(
-    session: Session, scope: Scope, parts: dict[Key, Part], hosts: dict[str, Host], prices: Prices | None
+    session: Session,
+    scope: Scope,
+    parts: dict[Key, Part],
+    hosts: dict[str, Host],
+    prices: Prices | None,
+    watts: float | None,
 ) -> list[TaskRow]:
     """The tasks of a run in the order in which they began, with attempts and retries."""
     latest: dict[tuple[str, str, int], Row] = {}
@@ -164,12 +174,12 @@ def _task_rows(
     rows = []
     for row in sorted(latest.values(), key=lambda r: (r["start_time"], r["task_id"] or "")):
         part = by_task.get((row["task_id"], row["host_id"]), Part())
-        rows.append(_task_row(row, part, hosts.get(row["host_id"]), prices))
+        rows.append(_task_row(row, part, hosts.get(row["host_id"]), prices, watts))
     _count_attempts(rows)
     return rows
 
 
-def _task_row(row: Row, part: Part, host: Host | None, prices: Prices | None) -> TaskRow:
+def _task_row(row: Row, part: Part, host: Host | None, prices: Prices | None, watts: float | None) -> TaskRow:
     cpus, memory = row["requested_cpus"], row["requested_memory_bytes"]
     return TaskRow(
         task_id=row["task_id"] or "",
@@ -201,6 +211,7 @@ def _task_row(row: Row, part: Part, host: Host | None, prices: Prices | None) ->
         cost=cost(
             used_cost(host, _cpu(row), part.rss_byte_ns), reserved_cost(host, row["wall_ns"], cpus, memory), prices
         ),
+        energy=energy.of_record(row, _cpu(row), watts),
         work_dir=row["work_dir"],
         source=row["source"],
     )  # fmt: skip

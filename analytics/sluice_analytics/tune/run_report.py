@@ -69,6 +69,36 @@ class Cost:
     currency: str = "USD"
 
 
+MODELLED = "MODELLED"
+"""The source of energy that no meter counted"""
+
+
+@dataclasses.dataclass
+class Energy:
+    """What CPU time cost in joules; None: unknown.
+
+    source: POWERCAP, HWMON or HWMON_POWER, the meter that its share is of, or MODELLED: CPU time times watts, as asked
+    for. Several meters are joined by +.
+    """
+
+    joules: float | None = None
+    source: str | None = None
+
+
+@dataclasses.dataclass
+class HostEnergy:
+    """What the meter of a host counted during the run. The last three add up to joules."""
+
+    source: str
+    joules: float = 0.0
+    attributed_joules: float = 0.0
+    """Shares of all runs there"""
+    unattributed_joules: float = 0.0
+    """Share of programs of no run, and of the kernel"""
+    idle_joules: float = 0.0
+    """Share of idle CPUs"""
+
+
 @dataclasses.dataclass(kw_only=True)
 class TaskRow:
     """One execution of a task. attempt counts from 1; on_critical_path: the run could not end sooner than it."""
@@ -105,6 +135,7 @@ class TaskRow:
     usage: Resources
     efficiency: Efficiency
     cost: Cost
+    energy: Energy = dataclasses.field(default_factory=Energy)
     retried: bool = False
     on_critical_path: bool = False
     work_dir: str | None = None
@@ -279,7 +310,7 @@ class RunReport:
     command: str | None
     work_dir: str | None
     hosts: list[dict[str, Any]]
-    """host_id, host_name, cpus, memory_bytes, instance_type, price_per_hour"""
+    """host_id, host_name, cpus, memory_bytes, instance_type, price_per_hour, energy (a HostEnergy)"""
     state: str
     start_time: int
     end_time: int | None
@@ -304,6 +335,7 @@ class RunReport:
     usage: Resources
     efficiency: Efficiency
     cost: Cost
+    energy: Energy = dataclasses.field(default_factory=Energy)
     tasks: list[TaskRow]
     tools: list[ToolRow]
     programs: list[ProgramRow]
