@@ -336,7 +336,7 @@ class LakeMaker:
                 "usage", "shares", "bound", "exit_code", "exit_signal", "wall_ns", "parallelism", "programs",
                 "failed_programs", "live_programs", "lost_events", "demand", "demand_confidence", "waiting_for",
                 "denied", "denied_share", "bill", "own_bill", "memory_bytes", "peak_memory_bytes", "peak_memory_source",
-                *self._resources,
+                "energy_uj", "energy_source", *self._resources,
             }  # fmt: skip
             flat = ("share_", "bill_", "own_")
             begin = {n: v for n, v in fields.items() if n not in at_end and not n.startswith(flat)}

@@ -233,7 +233,7 @@ bool agent_read_header(const struct header_place *at, char *task, char *sample, 
 void agent_read_titles(struct agent *a);
 
 /* energy.c */
-/* Reads the host's meter and divides what it counted; called before tasks and runs end, and after their programs' ends. */
+/* Reads the host's meter and divides what it counted; called right before tasks and runs end. */
 void agent_charge(struct agent *a);
 /* Sets the energy of r, whose CPU time is set, and begins the next interval. */
 void agent_record_energy(struct agent *a, struct host_record *r);

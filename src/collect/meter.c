@@ -20,9 +20,9 @@
 
 #define COUNTERS_MAX 64			/* eight sockets of eight dies */
 #define LEAST_NS UINT64_C(10000000)	/* counters move about once a millisecond */
-#define LONGEST_NS UINT64_C(60000000000)	/* after which a counter of 32 bits may have wrapped twice, at kilowatts */
+#define LONGEST_NS UINT64_C(60000000000)	/* after which a counter may have wrapped twice, at kilowatts */
 #define RETRY_NS UINT64_C(60000000000)
-#define SLOW_NS UINT64_C(20000000)	/* a firmware that takes as long to answer would hold up the agent each second */
+#define SLOW_NS UINT64_C(20000000)	/* a firmware that takes longer would hold up the agent each second */
 #define MOST_UW UINT64_C(20000000000)	/* that one counter can be of; more is a counter that began anew */
 
 struct counter {
@@ -179,7 +179,8 @@ is_counter(const char *folder, const char *file, const struct driver *d)
 	if (strncmp(file, d->input, strlen(d->input)) != 0 || len < end || strcmp(file + len - end, "_input") != 0 ||
 	    snprintf(label_file, sizeof(label_file), "%.*s_label", (int)(len - end), file) >= (int)sizeof(label_file))
 		return false;
-	return read_line(folder, label_file, label, sizeof(label)) > 0 && strncmp(label, d->label, strlen(d->label)) == 0;
+	return read_line(folder, label_file, label, sizeof(label)) > 0 &&
+	    strncmp(label, d->label, strlen(d->label)) == 0;
 }
 
 /* Adds the counters of a folder of hwmon, if it is of this driver. 0 or a negative errno. */
@@ -227,7 +228,7 @@ look_in(struct meter *m, const char *name, const struct driver *d)
 	return r;
 }
 
-/* Looks for the meter. 0 or a negative errno; an unreadable one is not replaced by another that counts something else. */
+/* Looks for the meter. 0 or a negative errno. An unreadable one is not replaced by one that counts something else. */
 static int
 look(struct meter *m)
 {

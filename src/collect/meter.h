@@ -4,11 +4,12 @@
  *
  * The first of these that is there is the meter. No two are added, since they count the same energy:
  *
- *   POWERCAP      the zones package-* of CLASS/powercap/intel-rapl:N, by which Linux reads RAPL of Intel's and AMD's CPUs.
- *                 Their parts (core, uncore), memory beside them (dram) and the platform around them (psys) do not count,
- *                 nor does intel-rapl-mmio, which is a second way to the same counters
+ *   POWERCAP      the zones package-* of CLASS/powercap/intel-rapl:N, by which Linux reads RAPL of Intel's and AMD's
+ *                 CPUs. Their parts (core, uncore), memory beside them (dram) and the platform around them (psys) do
+ *                 not count, nor does intel-rapl-mmio, which is a second way to the same counters
  *   HWMON         a driver of CLASS/hwmon that counts energy of all sockets (amd_energy) or of the machine (aem)
- *   HWMON_POWER   the power of the machine, as its firmware measures it (power_meter), times the time since the last reading
+ *   HWMON_POWER   the power of the machine, as its firmware measures it (power_meter), times the time since the last
+ *                 reading
  */
 #ifndef SLUICE_COLLECT_METER_H
 #define SLUICE_COLLECT_METER_H
@@ -47,13 +48,13 @@ void meter_close(struct meter *m);	/* NULL is fine */
  * Reads what was used since the last reading; now_ns: of CLOCK_BOOTTIME. 0 with *ret set, or
  *
  *   -EAGAIN       nothing was counted yet: the next reading covers this time too
- *   -ENODATA      what was used since the last reading is unknown, and the next one begins now: the counters may have wrapped
- *                 more than once, or show more than hardware can use
+ *   -ENODATA      what was used since the last reading is unknown, and the next one begins now: the counters may have
+ *                 wrapped more than once, or show more than hardware can use
  *   other errors  there is no meter, or it cannot be read; it is looked for again a minute later. A host of several
  *                 counters of which one fails has none, since the others have a part only
  *
- * Each counter takes one read(2), which waits for no device. Only power_meter asks the firmware: one that takes more than
- * 20 ms to answer is no meter (-ETIME).
+ * Each counter takes one read(2), which waits for no device. Only power_meter asks the firmware: one that takes more
+ * than 20 ms to answer is no meter (-ETIME).
  */
 int meter_read(struct meter *m, uint64_t now_ns, struct meter_reading *ret);
 

@@ -295,9 +295,9 @@ void correlator_ending(struct correlator *c, const struct state_event *s);
 bool correlator_has_seen(struct correlator *c, const struct program_key *key);
 
 /*
- * Divides what the host's meter counted since the last call among runs and tasks, by CPU time up to now; energy.h has the
- * definition. uj: microjoules; capacity_ns: the time that all CPUs offered. Returns microjoules that runs have of it. A source of
- * ENERGY_UNKNOWN: nothing is known, and CPU time up to now costs nothing.
+ * Divides what the host's meter counted since the last call among runs and tasks, by CPU time up to now; energy.h
+ * has the definition. uj: microjoules; capacity_ns: the time that all CPUs offered. Returns microjoules that runs
+ * have of it. A source of ENERGY_UNKNOWN: nothing is known, and CPU time up to now costs nothing.
  */
 uint64_t correlator_charge(struct correlator *c, uint64_t uj, enum energy_source source, uint64_t capacity_ns);
 

@@ -6,13 +6,13 @@
  *
  *   share = energy * CPU time / capacity	capacity = CPUs * interval
  *
- * so that all CPU time of an interval costs the same, and idle CPUs, as well as programs in no run, keep theirs: it is the
- * residue that Host records show. No share depends on what its neighbours do, and all shares and the residue add up to what
- * was counted. It is no measurement of the task: which part of the energy a busy CPU uses beyond an idle one is known only by
- * calibration, and instructions differ.
+ * so that all CPU time of an interval costs the same, and idle CPUs, as well as programs in no run, keep theirs: it
+ * is the residue that Host records show. No share depends on what its neighbours do, and all shares and the residue
+ * add up to what was counted. It is no measurement of the task: which part of the energy a busy CPU uses beyond an
+ * idle one is known only by calibration, and instructions differ.
  *
- * CPU time counts as it is known: that of a program that lives from pass to pass, and what it used since the last pass when it
- * ends. While there is no reading, CPU time costs nothing: it is not known what it would.
+ * CPU time counts as it is known: that of a program that lives from pass to pass, and what it used since the last
+ * pass when it ends. While there is no reading, CPU time costs nothing: it is not known what it would.
  */
 #ifndef SLUICE_CORRELATE_ENERGY_H
 #define SLUICE_CORRELATE_ENERGY_H
@@ -28,7 +28,7 @@ struct usage;
 /* Of a program that lives. */
 struct charged {
 	uint64_t seen_ns;		/* its CPU time by the last pass */
-	uint64_t cpu_ns;		/* of that, what was charged, or never will be; UINT64_MAX: all that the next pass sees */
+	uint64_t cpu_ns;		/* what was charged, or never will be; UINT64_MAX: what the next pass sees */
 	uint64_t run_uj;		/* microjoules that it has in the sums of its run, as the next of its task */
 	uint64_t task_uj;
 };
@@ -45,7 +45,7 @@ struct energy {
 void energy_seen(struct process *p, const struct usage *usage);
 /* Takes that of p's program, which ends, for the next reading, before it leaves its task and run. */
 void energy_ended(struct process *p, const struct usage *usage);
-/* p's program is now one of these, with what it has; after energy_leave() it is none of them, and has taken that along. */
+/* p's program is now one of these, with what it has; once it leaves it is none of them, and takes that along. */
 void energy_enter_run(struct process *p);
 void energy_leave_run(struct process *p);
 void energy_enter_task(struct process *p);

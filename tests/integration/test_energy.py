@@ -120,26 +120,6 @@ class OfRuns(LakeTest):
                 self.assertIsNone(record["energy_uj"])
                 self.assertIsNone(record["energy_source"])
 
-    def test_tune_shows_energy_with_its_source_and_the_residue(self):
-        if not os.path.exists(os.path.join(harness.ROOT, "build/analytics/dev/bin/python")):
-            self.skipTest("the Python environment of the analytics is not made")
-        self.run_metered("/usr/bin/python3", "-c", BURN, "2", options=["--task", "align"])
-
-        def tune(*options):
-            done = subprocess.run([os.path.join(harness.ROOT, "build/analytics/dev/bin/python"), "-m", "sluice_analytics.cli.tune",
-                                   "--lake", self.lake, *options], cwd=os.path.join(harness.ROOT, "analytics"),
-                                  stdout=subprocess.PIPE, text=True, timeout=120 * harness.PATIENCE)
-            self.assertEqual(0, done.returncode)
-            return done.stdout
-
-        report = json.loads(tune("--format", "json"))
-        self.assertEqual("POWERCAP", report["energy"]["source"])
-        host = report["hosts"][0]["energy"]
-        self.assertAlmostEqual(host["joules"], host["attributed_joules"] + host["unattributed_joules"] + host["idle_joules"])
-        task = next(t for t in report["tasks"] if t["name"] == "align")
-        self.assertEqual("POWERCAP", task["energy"]["source"])
-        self.assertIn("residue", tune())
-
 
 class OfTheHost(AgentTest):
     @classmethod

@@ -113,6 +113,7 @@ sample_work(void)
 		.failed_programs = 1, .lost_events = 4, .exit_code = { 0, true },
 		.exit_signal = { 9, true }, .bound = BOUND_MIXED,
 		.shares = { { 0.5, true }, { 0.125, true }, { 0, false }, { 0.25, true }, { 0.1, true } },
+		.energy_uj = { 24, true }, .energy_source = ENERGY_HWMON_POWER,
 	};
 }
 
@@ -135,6 +136,8 @@ sample_host(void)
 		.net_tx_attributed_bytes = { 23, true }, .instance_type = "m5.large",
 		.price_per_hour = { 0.096, true }, .cloud = "aws", .region = "eu-central-1",
 		.lifecycle = "spot", .cpu_model = "AMD EPYC 9R14",
+		.energy_uj = { 28, true }, .energy_source = ENERGY_POWERCAP, .energy_attributed_uj = { 25, true },
+		.energy_unattributed_uj = { 1, true }, .energy_idle_uj = { 2, true },
 	};
 }
 

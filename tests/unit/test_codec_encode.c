@@ -273,6 +273,8 @@ every_other_topic_decodes_with_its_values(void **state)
 	assert_text(&v, "name", "align");
 	assert_symbol(&v, "bound", "MIXED");
 	assert_int_equal(number(&v, "attempt"), 2);
+	assert_int_equal(number(&v, "energy_uj"), 24);
+	assert_symbol(&v, "energy_source", "HWMON_POWER");
 	assert_true(real(&v, "parallelism") == 1.25);
 	inner = field(&v, "shares");
 	assert_true(real(&inner, "cpu") == 0.5);
@@ -285,9 +287,13 @@ every_other_topic_decodes_with_its_values(void **state)
 	avro_value_decref(&v);
 	work.head.pipeline = NULL;
 	work.bound = BOUND_NONE;
+	work.energy_uj.known = false;
+	work.energy_source = ENERGY_UNKNOWN;
 	v = encoded(TOPIC_RUN, &work, 4);
 	assert_text(&v, "name", "run-1");
 	assert_null_field(&v, "bound");
+	assert_null_field(&v, "energy_uj");
+	assert_null_field(&v, "energy_source");
 	avro_value_decref(&v);
 
 	v = encoded(TOPIC_HOST, &host, 5);
@@ -295,6 +301,11 @@ every_other_topic_decodes_with_its_values(void **state)
 	assert_int_equal(number(&v, "cpus"), 2);
 	assert_int_equal(number(&v, "net_tx_attributed_bytes"), 23);
 	assert_true(real(&v, "price_per_hour") == 0.096);
+	assert_int_equal(number(&v, "energy_uj"), 28);
+	assert_symbol(&v, "energy_source", "POWERCAP");
+	assert_int_equal(number(&v, "energy_attributed_uj"), 25);
+	assert_int_equal(number(&v, "energy_unattributed_uj"), 1);
+	assert_int_equal(number(&v, "energy_idle_uj"), 2);
 	inner = field(&v, "psi_cpu");
 	assert_true(real(&inner, "some") == 0.5);
 	assert_null_field(&inner, "full");
