@@ -142,7 +142,15 @@ def test_what_is_no_power_is_refused(tmp_path: pathlib.Path, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("joules", "text"),
-    [(None, "-"), (0, "0.0 J"), (99.94, "99.9 J"), (480, "480 J"), (3600, "1.00 Wh"), (36e4, "100 Wh"), (3.6e7, "10.00 kWh")],
+    [
+        (None, "-"),
+        (0, "0.0 J"),
+        (99.94, "99.9 J"),
+        (480, "480 J"),
+        (3600, "1.00 Wh"),
+        (36e4, "100 Wh"),
+        (3.6e7, "10.00 kWh"),
+    ],
 )
 def test_energy_for_people(joules: float | None, text: str) -> None:
     """Units that people know."""

@@ -300,9 +300,9 @@ def _energy(report: RunReport) -> list[tuple[str, str]]:
             facts.append(
                 (
                     "host energy",
-                    f"{host['host_name']}: {units.energy(h.joules)} meanwhile ({h.source}): {units.energy(h.attributed_joules)} "
-                    f"by runs; residue {units.energy(h.unattributed_joules)} by what else ran, "
-                    f"{units.energy(h.idle_joules)} idle",
+                    f"{host['host_name']}: {units.energy(h.joules)} meanwhile ({h.source}): "
+                    f"{units.energy(h.attributed_joules)} by runs; residue "
+                    f"{units.energy(h.unattributed_joules)} by what else ran, {units.energy(h.idle_joules)} idle",
                 )
             )
     return facts

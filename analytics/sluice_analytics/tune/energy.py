@@ -14,20 +14,20 @@ from .money import Host
 from .run_report import MODELLED, Energy, HostEnergy
 
 WATTS_PER_CPU = 12.0
-"""Of a busy CPU, where none are given: the default of Green Algorithms (Lannelongue, Grealey and Inouye, Advanced Science
-2021, doi 10.1002/advs.202100707) for a core of an unknown model, and so of nf-co2footprint (powerdrawCpuDefault). A
-CPU of Linux is a core only without hyper-threading; Cloud Carbon Footprint has 3.5 to 4.3 W for a vCPU of a cloud."""
+"""Of a busy CPU, where none are given: the default of Green Algorithms (its table TDP_cpu.csv, the model "Any") for a
+core of an unknown model, and so of nf-co2footprint (powerdrawCpuDefault). A CPU of Linux is a core only without
+hyper-threading; Cloud Carbon Footprint's methodology has 3.5 to 4.3 W for a vCPU of a cloud at full load."""
 
 
 def of_record(row: Row, cpu_ns: int | None, watts: float | None) -> Energy:
-    """The energy of a task or of a run on one host. watts: of a busy CPU, where there was no meter; None: not modelled."""
+    """The energy of a task or of a run on one host. watts: as for modelled(), where there was no meter."""
     if row["energy_uj"] is not None:
         return Energy(row["energy_uj"] / 1e6, row["energy_source"])
     return modelled(cpu_ns, watts)
 
 
 def modelled(cpu_ns: int | None, watts: float | None) -> Energy:
-    """CPU time * watts."""
+    """CPU time * watts, of a busy CPU; None: it is unknown."""
     return Energy() if watts is None or cpu_ns is None else Energy(cpu_ns / 1e9 * watts, MODELLED)
 
 
