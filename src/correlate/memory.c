@@ -176,8 +176,9 @@ static bool
 end(struct work *w)
 {
 	struct held_together *t = &w->held;
+	uint64_t held = t->now.own + t->now.risen + t->now.shmem;
 
-	return raise_peak(t, t->now.own + t->now.risen + t->now.shmem, t->now.risen > 0 ? PEAK_OF_PROGRAM : PEAK_OF_PASS);
+	return raise_peak(t, held, t->now.risen > 0 ? PEAK_OF_PROGRAM : PEAK_OF_PASS);
 }
 
 void
