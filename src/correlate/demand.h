@@ -47,7 +47,7 @@ struct demand_limits {
 	struct opt_u64 host_memory_bytes;
 	struct opt_double cpus;			/* that it may use at once; unknown: any number */
 	struct opt_u64 peak_bytes;	/* that all of it held at most; unknown: that of its largest program counts */
-	bool is_limit_of_each;		/* programs may be in several control groups with such a limit: it is the largest's */
+	bool is_limit_of_each;		/* of each of several control groups: compared with the largest program */
 };
 
 /* Decides for work that took wall_ns. Every member of the result is set. */

@@ -599,7 +599,8 @@ find_full_disk(struct correlator *c, struct run *r, const struct task *t)
 	if (c->ops.space == NULL || r->full.folder != NULL || folder == NULL || p == NULL || p->is_over ||
 	    !p->has_context || c->options.finding_limits.disk_full_ms == 0)
 		return;
-	if (c->ops.space(folder, p->id.pid, p->context.mnt_ns, &space, c->arg) && is_full(&space, has_begun ? 1 / EPISODE_LOW : 1))
+	if (c->ops.space(folder, p->id.pid, p->context.mnt_ns, &space, c->arg) &&
+	    is_full(&space, has_begun ? 1 / EPISODE_LOW : 1))
 		r->full = (struct full_disk){ folder, t, space };
 }
 

@@ -33,7 +33,7 @@ enum {
 	TICKS = 12,
 	RECORDS_MAX = 40,		/* of a topic, between two ticks */
 	ROTATE_BYTES = 16 << 10,	/* small, so that files end */
-	ROTATE_BYTES_CARELESS = 1 << 20,	/* no file ends: what ends is synced, and the disk's journal with it */
+	ROTATE_BYTES_CARELESS = 1 << 20,	/* no file ends: what ends is synced, and more with it */
 	TURNS_MAX = 30000,		/* milliseconds to wait for a sync */
 };
 
