@@ -45,9 +45,9 @@ life_of(u64 start_ns, u64 until_ns)
 
 /*
  * Returns EVENT_ODD_BLOCK_IO if a thread has waited for longer than it lives, else 0; without a branch, for the
- * verifier's sake. Since 6.12 one that waits for block I/O may be taken off its run queue later, while another runs: the
- * kernel then has the begin of the wait for that other one. The end adds what is since an earlier wait of the thread, or
- * if it had none, since the host was started.
+ * verifier's sake. Since 6.12 one that waits for block I/O may be taken off its run queue later, while another runs:
+ * the kernel then has the begin of the wait for that other one. The end adds what is since an earlier wait of the
+ * thread, or if it had none, since the host was started.
  */
 static __always_inline u32
 odd_delay_flag(u64 delay_ns, u64 life_ns)

@@ -110,7 +110,7 @@ _sluice_table()
 		;;
 	'tune')
 		words='compare trend recommend export'
-		options='-h --help --list --follow --interval: --prices:file --programs: --format:table,json,csv,html -o:file --output:file --section:tasks,tools,programs,failures,observations,recommendations,too_little_evidence --lake:folder --kafka: --table: --registry: --kafka-property: --engine:duckdb,spark --memory-limit: --spark-master: --spark-conf:'
+		options='-h --help --list --follow --interval: --prices:file --watts-per-cpu: --programs: --format:table,json,csv,html -o:file --output:file --section:tasks,tools,programs,failures,observations,recommendations,too_little_evidence --lake:folder --kafka: --table: --registry: --kafka-property: --engine:duckdb,spark --memory-limit: --spark-master: --spark-conf:'
 		rest=''
 		;;
 	'tune compare')

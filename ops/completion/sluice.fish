@@ -107,7 +107,7 @@ set -g __sluice_takes \
     'dead-letters show:-t' 'dead-letters show:--topic' 'dead-letters show:--reason' 'dead-letters show:-c' 'dead-letters show:--config' 'dead-letters show:--folder' 'dead-letters show:--socket' \
     'dead-letters replay:-t' 'dead-letters replay:--topic' 'dead-letters replay:--reason' 'dead-letters replay:-c' 'dead-letters replay:--config' 'dead-letters replay:--folder' 'dead-letters replay:--socket' \
     'update:--from' 'update:--key' 'update:--watch' 'update:-c' 'update:--config' \
-    'tune:--interval' 'tune:--prices' 'tune:--programs' 'tune:--format' 'tune:-o' 'tune:--output' 'tune:--section' 'tune:--lake' 'tune:--kafka' 'tune:--table' 'tune:--registry' 'tune:--kafka-property' 'tune:--engine' 'tune:--memory-limit' 'tune:--spark-master' 'tune:--spark-conf' \
+    'tune:--interval' 'tune:--prices' 'tune:--watts-per-cpu' 'tune:--programs' 'tune:--format' 'tune:-o' 'tune:--output' 'tune:--section' 'tune:--lake' 'tune:--kafka' 'tune:--table' 'tune:--registry' 'tune:--kafka-property' 'tune:--engine' 'tune:--memory-limit' 'tune:--spark-master' 'tune:--spark-conf' \
     'tune compare:--prices' 'tune compare:--format' 'tune compare:-o' 'tune compare:--output' 'tune compare:--section' 'tune compare:--lake' 'tune compare:--kafka' 'tune compare:--table' 'tune compare:--registry' 'tune compare:--kafka-property' 'tune compare:--engine' 'tune compare:--memory-limit' 'tune compare:--spark-master' 'tune compare:--spark-conf' \
     'tune trend:--pipeline' 'tune trend:--runs' 'tune trend:--since' 'tune trend:--last' 'tune trend:--prices' 'tune trend:--format' 'tune trend:-o' 'tune trend:--output' 'tune trend:--section' 'tune trend:--lake' 'tune trend:--kafka' 'tune trend:--table' 'tune trend:--registry' 'tune trend:--kafka-property' 'tune trend:--engine' 'tune trend:--memory-limit' 'tune trend:--spark-master' 'tune trend:--spark-conf' \
     'tune recommend:--pipeline' 'tune recommend:--task' 'tune recommend:--runs' 'tune recommend:--since' 'tune recommend:--emit' 'tune recommend:--prices' 'tune recommend:--format' 'tune recommend:-o' 'tune recommend:--output' 'tune recommend:--section' 'tune recommend:--lake' 'tune recommend:--kafka' 'tune recommend:--table' 'tune recommend:--registry' 'tune recommend:--kafka-property' 'tune recommend:--engine' 'tune recommend:--memory-limit' 'tune recommend:--spark-master' 'tune recommend:--spark-conf' \
@@ -319,6 +319,7 @@ complete -c sluice -n '__sluice_at tune' -l list -d 'list the runs of the lake i
 complete -c sluice -n '__sluice_at tune' -l follow -d 'follow a run until it ends'
 complete -c sluice -n '__sluice_at tune' -l interval -x -d 'time between updates of --follow'
 complete -c sluice -n '__sluice_at tune' -l prices -r -F -d 'a price table, a CSV file'
+complete -c sluice -n '__sluice_at tune' -l watts-per-cpu -x -d 'model the energy that no meter counted, by W watts of a busy CPU, or default (12 W)'
 complete -c sluice -n '__sluice_at tune' -l programs -x -d 'list at most N programs'
 complete -c sluice -n '__sluice_at tune' -l format -x -a 'table json csv html' -d 'format of the output'
 complete -c sluice -n '__sluice_at tune' -s o -l output -r -F -d 'write to this file'
