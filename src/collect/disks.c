@@ -23,6 +23,7 @@
 #endif
 
 #define MOUNTINFO_MAX (4u << 20)
+#define MOUNTS_FIRST 32
 #define MOUNTS_MAX 4096
 #define DEVICE_SIZE 24
 
@@ -41,6 +42,7 @@ struct mount {
 struct disks {
 	struct mount *mounts;		/* in the order in which they were mounted */
 	size_t n;
+	size_t room;
 	size_t bytes;
 };
 
@@ -102,15 +104,21 @@ add_line(struct disks *d, const char *at, const char *end)
 	return 0;
 }
 
-/* Gives back what no mount needs. */
-static void
-shrink(struct disks *d)
+/* Makes room for one mount more. 0 or -ENOMEM. */
+static int
+reserve(struct disks *d)
 {
-	struct mount *mounts = realloc(d->mounts, (d->n > 0 ? d->n : 1) * sizeof(*mounts));
+	size_t room = d->room > 0 ? 2 * d->room : MOUNTS_FIRST;
+	struct mount *mounts;
 
-	if (mounts != NULL)
-		d->mounts = mounts;
-	d->bytes += sizeof(*d) + d->n * sizeof(*mounts);
+	if (d->n < d->room)
+		return 0;
+	mounts = realloc(d->mounts, room * sizeof(*mounts));
+	if (mounts == NULL)
+		return -ENOMEM;
+	d->mounts = mounts;
+	d->room = room;
+	return 0;
 }
 
 int
@@ -119,13 +127,10 @@ disks_read(const char *mountinfo, struct disks **ret)
 	struct disks *d = calloc(1, sizeof(*d));
 	struct file_text t = { 0 };
 	const char *end;
-	int r = -ENOMEM;
+	int r;
 
 	if (d == NULL)
 		return -ENOMEM;
-	d->mounts = calloc(MOUNTS_MAX, sizeof(*d->mounts));
-	if (d->mounts == NULL)
-		goto out;
 	r = file_read(AT_FDCWD, mountinfo, &t, MOUNTINFO_MAX);
 	if (r < 0)
 		goto out;
@@ -134,10 +139,12 @@ disks_read(const char *mountinfo, struct disks **ret)
 		eol = memchr(at, '\n', (size_t)(end - at));
 		if (eol == NULL)
 			break;
-		r = add_line(d, at, eol);
+		r = reserve(d);
+		if (r == 0)
+			r = add_line(d, at, eol);
 	}
 	if (r >= 0) {
-		shrink(d);
+		d->bytes += sizeof(*d) + d->room * sizeof(*d->mounts);
 		*ret = d;
 		d = NULL;
 		r = 0;
