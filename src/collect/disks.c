@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <linux/stat.h>		/* musl's statx(2) has no mount */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -181,8 +181,8 @@ is_mount(int fd, const struct mount *m)
 {
 	struct statx st;
 
-	return statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 && (st.stx_mask & STATX_MNT_ID) != 0 &&
-	    st.stx_mnt_id == m->id;
+	return syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 &&
+	    (st.stx_mask & STATX_MNT_ID) != 0 && st.stx_mnt_id == m->id;
 }
 
 static bool
