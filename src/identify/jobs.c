@@ -224,20 +224,13 @@ is_path_char(char c)
 	    c == '.' || (unsigned char)c >= 0x80;
 }
 
-/* Takes the steps of one memmem(), which prepares and compares the path each time, and walks with some 5 ns a byte. */
-static bool
-take_search(size_t path_len, size_t walked)
-{
-	return steps_take(1 + path_len / 4 + walked / 4);
-}
-
 /* Returns whether a command has a path as a word of its own, or as the folder of one. */
 static bool
 has_path(const char *command, const char *command_end, const char *path, size_t len)
 {
-	for (const char *from = command, *at; len > 0 && !steps_are_spent(); from = at + 1) {
+	for (const char *from = command, *at; len > 0; from = at + 1) {
 		at = memmem(from, (size_t)(command_end - from), path, len);
-		if (!take_search(len, (size_t)((at != NULL ? at : command_end) - from)) || at == NULL)
+		if (!steps_walk((size_t)((at != NULL ? at : command_end) - from)) || at == NULL)
 			return false;
 		if ((at == command || (!is_path_char(at[-1]) && at[-1] != '/')) && !is_path_char(at[len]))
 			return true;
@@ -248,8 +241,7 @@ has_path(const char *command, const char *command_end, const char *path, size_t 
 static bool
 names_output(const char *command, const char *command_end, const struct job *job)
 {
-	for (const char *at = job->outputs, *end; *at != '\0' && !steps_are_spent();
-	    at = *end != '\0' ? end + 2 : end) {
+	for (const char *at = job->outputs, *end; *at != '\0'; at = *end != '\0' ? end + 2 : end) {
 		end = strstr(at, ", ");
 		if (end == NULL)
 			end = at + strlen(at);
@@ -272,7 +264,7 @@ running(struct jobs *j, const struct job_sought *s)
 	const char *end = s->text + strlen(s->text);
 	uint64_t hidden = 0;
 
-	for (size_t i = 0; i < JOBS_MAX && !steps_are_spent(); i++) {
+	for (size_t i = 0; i < JOBS_MAX; i++) {
 		struct job *job = &j->all[i];
 
 		if (job->number == 0 || (job->task != 0 && job->task != s->task))
@@ -338,16 +330,12 @@ release(struct jobs *j, uint64_t task)
 bool
 jobs_find(struct jobs *j, const struct job_sought *s, struct job_found *ret)
 {
-	uint64_t room = steps_left() < JOB_FIND_STEPS ? steps_left() : JOB_FIND_STEPS;
 	struct steps steps;
 	struct job *job;
-	bool is_spent;
 
-	steps_begin(&steps, room);
+	steps_begin(&steps, JOB_FIND_STEPS);
 	job = s->is_over ? with_command(j, s) : s->text != NULL ? running(j, s) : NULL;
-	is_spent = steps_end(&steps);
-	(void)steps_take(room - steps.left);	/* of the program that is judged now, if one is */
-	if (is_spent || job == NULL)
+	if (steps_end(&steps) || job == NULL)
 		return false;
 	release(j, s->task);
 	job->task = s->task;
