@@ -29,6 +29,7 @@
 /* All that the process aside does once its files are open. */
 static const struct sandbox_call calls[] = {
 	ANY(read), ANY(write), ANY(pread64), ANY(pwrite64), ANY(fcntl), ANY(ftruncate), ANY(ppoll), ANY(exit_group),
+	ANY(restart_syscall),	/* after SIGSTOP, a freezer or a debugger */
 #ifdef __x86_64__
 	ANY(poll),
 #endif

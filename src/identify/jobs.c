@@ -228,7 +228,7 @@ is_path_char(char c)
 static bool
 has_path(const char *command, const char *command_end, const char *path, size_t len)
 {
-	for (const char *from = command, *at; len > 0; from = at + 1) {
+	for (const char *from = command, *at; len > 0 && !steps_are_spent(); from = at + 1) {
 		at = memmem(from, (size_t)(command_end - from), path, len);
 		if (!steps_walk((size_t)((at != NULL ? at : command_end) - from)) || at == NULL)
 			return false;
@@ -241,7 +241,8 @@ has_path(const char *command, const char *command_end, const char *path, size_t 
 static bool
 names_output(const char *command, const char *command_end, const struct job *job)
 {
-	for (const char *at = job->outputs, *end; *at != '\0'; at = *end != '\0' ? end + 2 : end) {
+	for (const char *at = job->outputs, *end; *at != '\0' && !steps_are_spent();
+	    at = *end != '\0' ? end + 2 : end) {
 		end = strstr(at, ", ");
 		if (end == NULL)
 			end = at + strlen(at);
@@ -264,7 +265,7 @@ running(struct jobs *j, const struct job_sought *s)
 	const char *end = s->text + strlen(s->text);
 	uint64_t hidden = 0;
 
-	for (size_t i = 0; i < JOBS_MAX; i++) {
+	for (size_t i = 0; i < JOBS_MAX && !steps_are_spent(); i++) {
 		struct job *job = &j->all[i];
 
 		if (job->number == 0 || (job->task != 0 && job->task != s->task))

@@ -101,6 +101,18 @@ class Switched(RunTest):
         self.finish(second)
         self.assertFalse(is_on())
 
+    def test_it_stays_on_after_the_process_aside_was_stopped(self):
+        run = self.begin()
+        aside = self.aside(run)
+        os.kill(aside, signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(aside, signal.SIGCONT)
+        time.sleep(0.5)
+        self.assertTrue(is_there(aside))
+        self.assertTrue(is_on())
+        self.finish(run)
+        self.assertFalse(is_on())
+
     def test_it_is_off_after_the_only_one_was_killed(self):
         run = self.begin()
         run.kill()
