@@ -9,10 +9,12 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/stat.h>		/* older musl has no statx(2) */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/host_id.h"
 
@@ -82,7 +84,7 @@ incarnation_read_folder(const char *path, struct incarnation *ret)
 	struct statx st;
 
 	ret->folder[0] = '\0';
-	if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) < 0)
+	if (syscall(SYS_statx, AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) < 0)
 		return;
 	if ((st.stx_mask & STATX_BTIME) != 0 && st.stx_btime.tv_sec > 0)
 		snprintf(ret->folder, sizeof(ret->folder), "made %lld.%09u", (long long)st.stx_btime.tv_sec,
