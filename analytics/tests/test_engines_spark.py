@@ -6,9 +6,11 @@ from __future__ import annotations
 import pathlib
 
 import engines
+import pytest
 import topics
 
 
+@pytest.mark.nightly
 def test_a_made_lake(spark: engines.Engine, tmp_path: pathlib.Path) -> None:
     lake = tmp_path / "a lake, [odd] {name}"
     case = engines.made_lake(lake)

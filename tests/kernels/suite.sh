@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs in a guest of dev/kernels: what can tell one kernel from another. From memory, since exec through 9p takes 40 ms.
-# SUITE=short is what ./dev/test has time for: what the verifier counts, the truth of all figures, with fentry and without,
-# both books of the kernel over a small load, one test of the filter, one kill of the agent. SUITE=whole is all of these whole, in each arm, and the
-# other tests of tests/integration that look at what a kernel may do in another way. Left out is what needs a server, engine,
+# SUITE=short is what ./dev/test has time for: what the verifier counts, the system calls that a run has left, the truth of
+# all figures, with fentry and without, both books of the kernel over a small load, one test of the filter, one kill of the
+# agent. SUITE=whole is all of these whole, in each arm, the agent's processes that read files, and the other tests of
+# tests/integration that look at what a kernel may do in another way. Left out is what needs a server, engine,
 # container or second machine: it says nothing of the kernel that these do not, and starts JVMs, which takes minutes here.
 # So are findings and placement, which want the controllers of a host that systemd has set up; run_ending and agent_forks,
 # whose slow programs 5.10 does not load; max_processes, which 7.2 does not pass: all are reported there, and those beyond the
@@ -43,11 +44,6 @@ uname -sr
 SLUICE_BUILD=$build check "$tree/tests/kernels/test_verifier.py" Running
 check test_core_types.py
 
-# Another user's process at which ps hangs: here no other user is.
-modprobe fuse
-mount -t fusectl fusectl /sys/fs/fuse/connections
-OWN_HOST=1 PATIENCE=4 check test_reader.py
-PATIENCE=4 check test_agent_confined.py
 PATIENCE=4 check test_run_confined.py Processes.test_command_has_what_it_had Injected
 
 # An emulated exit takes milliseconds: where no process waits for a child, its own figure is that much short.
@@ -60,6 +56,11 @@ if [ "$suite" = short ]; then
 	check test_filter.py Filter.test_each_condition
 	check test_agent_restart.py Restart.test_kill_9_under_load_loses_and_repeats_nothing
 else
+	# Another user's process at which ps hangs: here no other user is.
+	modprobe fuse
+	mount -t fusectl fusectl /sys/fs/fuse/connections
+	OWN_HOST=1 check test_reader.py
+	check test_agent_confined.py
 	"$here/build/release/sluice" doctor || true # for the reader: what this kernel cannot tell
 	cp "$build/tests/integration/"{sluice_last_word_never,sluice_other_comment,sluice_more_state,sluice_other_meaning,probes_switch} "$here/build/release/tests/integration"
 	export KILLS=5 BOOKS_ROUNDS=12
