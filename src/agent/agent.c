@@ -280,7 +280,7 @@ agent_correlator_ops(const struct agent_options *options)
 {
 	struct correlator_ops ops = { .header = options->reads_headers ? agent_read_header : NULL,
 		.job = options->reads_headers ? agent_find_job : NULL,
-		.space = agent_space };
+		.space = agent_space, .disk = agent_disk };
 
 	agent_record_ops(&ops);
 	return ops;
@@ -339,6 +339,8 @@ agent_announce(struct agent *a)
 {
 	if (a->probes != NULL)
 		agent_snapshot(a, false, true);		/* discovers live processes */
+	/* What was used while no agent ran costs nothing. */
+	(void)correlator_charge(a->correlator, 0, ENERGY_UNKNOWN, 0);
 	agent_write_agent(a, "START", a->start_ns);
 	agent_write_host(a);
 }

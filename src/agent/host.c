@@ -289,6 +289,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	ops.wal = on_wal_entry;
 	ops.container = host_on_container;
 	ops.pod = host_on_pod;
+	ops.group = agent_group;
 	c.max_processes = probes_max_processes(a->probes);
 	r = correlator_new(&c, &ops, h, &a->correlator);
 	if (r == 0)

@@ -36,7 +36,7 @@ struct log {
 /* A folder, as one Snakemake uses it for jobs of one user. */
 struct agent_folder {
 	char path[PATH_MAX];		/* of .snakemake; "": free */
-	uint32_t uid;
+	uint32_t uid, user;
 	uint64_t driver_start_ns, driver_pid;
 	uint64_t used_ns, read_ns, looked_ns;
 	struct jobs *jobs;		/* owned */
@@ -84,15 +84,16 @@ folder_of(struct agent *a, const struct job_sought *s)
 		if (f->uid == s->uid && f->driver_start_ns == s->driver_start_ns && f->driver_pid == s->driver_pid &&
 		    strcmp(f->path, path) == 0)
 			return f;
-		places[i] = (struct job_place){ f->uid, f->used_ns };
+		places[i] = (struct job_place){ f->user, f->used_ns };
 	}
-	f = &a->folders->folder[job_place_for(places, FOLDERS, s->uid)];
+	f = &a->folders->folder[job_place_for(places, FOLDERS, s->user)];
 	folder_forget(f);
 	f->jobs = jobs_new();
 	if (f->jobs == NULL)
 		return NULL;
 	memcpy(f->path, path, sizeof(path));
 	f->uid = s->uid;
+	f->user = s->user;
 	f->driver_start_ns = s->driver_start_ns;
 	f->driver_pid = s->driver_pid;
 	return f;
@@ -190,7 +191,7 @@ look_for_outputs(struct agent *a, struct agent_folder *f)
 static bool
 may_read(struct agent *a, const struct agent_folder *f)
 {
-	return job_shares_may(&a->folders->shares, f->uid, reader_patience(a->reader), clock_ns(CLOCK_MONOTONIC));
+	return job_shares_may(&a->folders->shares, f->user, reader_patience(a->reader), clock_ns(CLOCK_MONOTONIC));
 }
 
 /* Reads what is new in the folder, at most ten times a second. */
@@ -273,6 +274,6 @@ agent_find_job(const struct job_sought *s, struct job_found *ret, void *arg)
 	f->used_ns = clock_ns(CLOCK_MONOTONIC);
 	is_found = find(a, f, s, ret);
 	now_ns = clock_ns(CLOCK_MONOTONIC);
-	job_shares_use(&a->folders->shares, f->uid, now_ns - f->used_ns, now_ns);
+	job_shares_use(&a->folders->shares, f->user, now_ns - f->used_ns, now_ns);
 	return is_found;
 }

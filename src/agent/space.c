@@ -1,21 +1,24 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * space: the room where tasks work, for findings.
+ * space: the room where tasks work, for findings, and what the disks there do.
  *
  * The agent's own mounts are read once a second. Where programs have another mount namespace, as in a container, or on
  * the host of an agent that has one of its own, theirs are read and kept for a while, so many in a second, in so much
  * memory.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "agent/state.h"
+#include "base/file.h"
 #include "collect/disks.h"
 
 #define OTHERS_MAX 256
 #define OTHERS_BYTES_MAX (8u << 20)
 #define READS_MAX 4			/* in a second */
+#define DISKSTATS_MAX (4u << 20)
 #define KEPT_NS UINT64_C(60000000000)
 
 struct other {
@@ -28,6 +31,8 @@ struct agent_spaces {
 	uint32_t mnt_ns;		/* the agent's own; 0: unknown */
 	uint64_t second_ns;		/* in which own was read */
 	struct disks *own;		/* NULL: it could not be read */
+	struct file_text diskstats;
+	uint64_t diskstats_ns;		/* second_ns as it was read */
 	unsigned reads;			/* of others in that second */
 	size_t bytes;			/* of others */
 	struct other others[OTHERS_MAX];
@@ -50,6 +55,7 @@ agent_forget_spaces(struct agent *a)
 	for (size_t i = 0; i < OTHERS_MAX; i++)
 		forget(a->spaces, &a->spaces->others[i]);
 	disks_free(a->spaces->own);
+	file_text_done(&a->spaces->diskstats);
 	free(a->spaces);
 	a->spaces = NULL;
 }
@@ -112,13 +118,15 @@ make_room(struct agent_spaces *s, size_t bytes)
 
 /* Returns the mounts of the namespace, in which the program with that PID is; NULL: unknown, or not in this second. */
 static const struct disks *
-mounts_of(struct agent_spaces *s, uint32_t pid, uint32_t mnt_ns)
+mounts_of(struct agent_spaces *s, uint32_t pid, uint64_t since_ns, uint32_t mnt_ns)
 {
 	struct other *o = place_of(s, mnt_ns);
 	struct disks *mounts;
 	char path[64];
 
-	if (o->mnt_ns == mnt_ns && (s->second_ns - o->read_ns < KEPT_NS || s->reads >= READS_MAX))
+	/* A younger program may be in a namespace that has the number of one that is gone. New ones are read first. */
+	if (o->mnt_ns == mnt_ns && since_ns < o->read_ns &&
+	    (s->second_ns - o->read_ns < KEPT_NS || s->reads >= READS_MAX / 2))
 		return o->mounts;
 	if (s->reads >= READS_MAX)
 		return NULL;
@@ -133,14 +141,41 @@ mounts_of(struct agent_spaces *s, uint32_t pid, uint32_t mnt_ns)
 	return mounts;
 }
 
+/* Returns the mounts that a program has; NULL: unknown. */
+static const struct disks *
+mounts_now(struct agent_spaces *s, uint32_t pid, uint64_t since_ns, uint32_t mnt_ns)
+{
+	if (s == NULL || mnt_ns == 0)
+		return NULL;
+	return mnt_ns == s->mnt_ns ? s->own : mounts_of(s, pid, since_ns, mnt_ns);
+}
+
 bool
-agent_space(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg)
+agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, struct disk_space *ret, void *arg)
 {
 	struct agent_spaces *s = spaces_now(arg);
-	const struct disks *mounts;
+	const struct disks *mounts = mounts_now(s, pid, start_ns, mnt_ns);
 
-	if (s == NULL || mnt_ns == 0)
-		return false;
-	mounts = mnt_ns == s->mnt_ns ? s->own : mounts_of(s, pid, mnt_ns);
 	return mounts != NULL && disks_space(s->own, mounts, folder, ret);
+}
+
+bool
+agent_disk(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, struct disk_counts *ret, void *arg)
+{
+	struct agent_spaces *s = spaces_now(arg);
+
+	if (folder != NULL) {
+		const struct disks *mounts = mounts_now(s, pid, start_ns, mnt_ns);
+
+		if (mounts == NULL || !disks_device(mounts, folder, ret))
+			return false;
+	}
+	if (s == NULL)
+		return false;
+	if (s->diskstats_ns != s->second_ns) {
+		if (file_read(AT_FDCWD, "/proc/diskstats", &s->diskstats, DISKSTATS_MAX) < 0)
+			return false;
+		s->diskstats_ns = s->second_ns;
+	}
+	return disks_counts(s->diskstats.text, s->diskstats.len, ret);
 }

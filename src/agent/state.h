@@ -220,8 +220,14 @@ void agent_learn_cgroup(struct agent *a, struct cgroup_event *s);
 void agent_record_ops(struct correlator_ops *ops);
 
 /* space.c: the space callback of struct correlator_ops. */
-bool agent_space(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg);
+bool agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
+    struct disk_space *ret, void *arg);
+/* The disk callback. */
+bool agent_disk(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
+    struct disk_counts *ret, void *arg);
 void agent_forget_spaces(struct agent *a);
+/* groups.c: the group callback, of a host's agent: a run's own does not see all programs of a group. */
+bool agent_group(const char *v2_path, const char *v1_path, struct group_use *ret, void *arg);
 /* jobs.c: the job callback of struct correlator_ops. */
 bool agent_find_job(const struct job_sought *s, struct job_found *ret, void *arg);
 void agent_forget_jobs(struct agent *a);

@@ -17,7 +17,7 @@ struct aside {
  * Forks a process that calls work(fd, arg) and ends with what it returns, 0 or a negative errno. It may write to fd,
  * which this process reads from ret->fd, and fd has no more to read once this process has ended, or has called
  * aside_end(). It is in a session of its own, has no other file, and no signal but SIGKILL and SIGSTOP reaches it,
- * so that it outlives what ends this process: a terminal, a key, a signal to the group. It has no command line.
+ * so it outlives what ends this process: a terminal, a key, a signal to the group. It has no command line.
  *
  * name: at most 15 characters. Returns 0, or a negative errno with *ret untouched.
  */

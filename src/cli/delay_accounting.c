@@ -24,6 +24,7 @@
 
 #define ANY(call) { .number = SYS_##call }
 #define SETTING "/proc/sys/kernel/task_delayacct"
+#define BOOT_LEN 36
 #define SWITCH "`sysctl kernel.task_delayacct="
 
 /* All that the process aside does once its files are open. */
@@ -48,6 +49,7 @@ enum {
 struct state {
 	char put_back;		/* '0' or '1': what the setting is to be after the last user; '\0': there is none */
 	unsigned char writes;	/* of users to the setting: a write that is none of these is an administrator's */
+	char boot[BOOT_LEN];	/* /run may outlive a boot, as a container's may; the setting does not */
 };
 
 struct user {
@@ -55,6 +57,7 @@ struct user {
 	int file;		/* DELAY_ACCOUNTING_STATE */
 	int written;		/* inotify: the setting was written */
 	unsigned char writes;	/* those of users that are known of */
+	char boot[BOOT_LEN];	/* the id of this boot; NULs: unknown */
 };
 
 /* The first thing that the process sends. */
@@ -92,7 +95,11 @@ read_state(const struct user *u)
 {
 	struct state s;
 
-	return pread(u->file, &s, sizeof(s), 0) == sizeof(s) ? s : (struct state){ 0 };
+	if (pread(u->file, &s, sizeof(s), 0) != sizeof(s) || memcmp(s.boot, u->boot, sizeof(s.boot)) != 0) {
+		s = (struct state){ 0 };
+		memcpy(s.boot, u->boot, sizeof(s.boot));
+	}
+	return s;
 }
 
 static int
@@ -173,9 +180,22 @@ leave(struct user *u)
 	return r;
 }
 
+static void
+read_boot(struct user *u)
+{
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (read(fd, u->boot, sizeof(u->boot)) != sizeof(u->boot))
+		memset(u->boot, 0, sizeof(u->boot));
+	close(fd);
+}
+
 static int
 open_files(struct user *u, bool *ret_is_setting)
 {
+	read_boot(u);
 	*ret_is_setting = true;
 	u->setting = open(SETTING, O_RDWR | O_CLOEXEC);
 	if (u->setting < 0)
@@ -236,8 +256,9 @@ static void
 explain(const struct answer *a, char *error, size_t error_size)
 {
 	if (!a->is_setting)
-		snprintf(error, error_size, "cannot keep " DELAY_ACCOUNTING_STATE ", by which runs agree on delay accounting: %s",
-		    strerror(-a->error));
+		snprintf(error, error_size, "the process that switches delay accounting cannot begin, or not keep "
+		    DELAY_ACCOUNTING_STATE ": %s%s", strerror(-a->error),
+		    a->error == -EMFILE ? ": see fs.inotify.max_user_instances" : "");
 	else if (a->error == -ENOENT)
 		snprintf(error, error_size, "this kernel has no " SETTING ": before 5.14 it counts delays unless it was booted with "
 		    "nodelayacct, later unless it was built without; leave --delay-accounting out");

@@ -245,11 +245,18 @@ static const struct field work_fields[] = {
 	ENUM(work_record, energy_source, FIELD_ENUM_OR_NULL, energy_source),
 };
 
+static const struct field cgroup_fields[] = {
+#define GROUP_USE_FIELD(name) FIELD(group_use, name),
+	GROUP_USE_EACH(GROUP_USE_FIELD)
+#undef GROUP_USE_FIELD
+};
+
 static const struct field task_fields[] = {
 	PART(work_record, head, head_fields),
 	ENUM(work_record, phase, FIELD_ENUM, phase),
 	NAMED(work_record, name, head.task),
 	{ NULL, FIELD_PART, .inner = LIST(work_fields) },
+	RECORD_OR_NULL(work_record, cgroup, cgroup_fields),
 };
 
 static const struct field run_fields[] = {

@@ -19,16 +19,7 @@
 #define MOUNTINFO_MAX (16u << 20)	/* enough for a host of thousands of containers */
 #define VALUE_MAX 65536			/* enough for a cpuset list of every second of 10,000 CPUs */
 
-/* Hierarchies that limit CPUs and memory; v1 may mount several of them as one. */
-enum hierarchy {
-	HIERARCHY_V2,
-	HIERARCHY_CPU,
-	HIERARCHY_CPUSET,
-	HIERARCHY_MEMORY,
-	HIERARCHIES,
-};
-
-static const char *const controllers[HIERARCHIES] = { "", "cpu", "cpuset", "memory" };
+static const char *const controllers[CGROUP_HIERARCHIES] = { "", "cpu", "cpuset", "memory" };
 
 struct cgroup_mount {
 	char *point;	/* owned; NULL: not mounted */
@@ -36,7 +27,7 @@ struct cgroup_mount {
 };
 
 struct cgroup_mounts {
-	struct cgroup_mount mount[HIERARCHIES];
+	struct cgroup_mount mount[CGROUP_HIERARCHIES];
 };
 
 /* Sets one hierarchy's mount, unless a mount of its root is known: that reaches everything. */
@@ -85,8 +76,8 @@ cgroup_mounts_open(const char *proc, struct cgroup_mounts **ret)
 		if (r < 0 || proctext_unescape(mount.root, root, sizeof(root)) < 0 ||
 		    proctext_unescape(mount.point, point, sizeof(point)) < 0)
 			continue;	/* a malformed mount must not hide the others */
-		for (int i = 0; i < HIERARCHIES; i++) {
-			bool is_it = i == HIERARCHY_V2 ? mount.is_v2 :
+		for (int i = 0; i < CGROUP_HIERARCHIES; i++) {
+			bool is_it = i == CGROUP_V2 ? mount.is_v2 :
 			    !mount.is_v2 && proctext_list_has(mount.controllers, controllers[i]);
 
 			r = is_it ? set_mount(&m->mount[i], root, point) : 0;
@@ -108,7 +99,7 @@ cgroup_mounts_close(struct cgroup_mounts *m)
 {
 	if (m == NULL)
 		return;
-	for (int i = 0; i < HIERARCHIES; i++) {
+	for (int i = 0; i < CGROUP_HIERARCHIES; i++) {
 		free(m->mount[i].root);
 		free(m->mount[i].point);
 	}
@@ -157,30 +148,30 @@ static const char *const cpusets[2][2] = {
 
 /* Applies the limits that one level sets, whose directory is dir. Malformed text sets none. */
 static void
-read_level(struct walk *w, enum hierarchy hierarchy, int dir)
+read_level(struct walk *w, enum cgroup_hierarchy hierarchy, int dir)
 {
 	struct opt_double cpus = { 0 };
 	struct opt_u64 bytes = { 0 };
 	uint32_t count;
 
-	if (hierarchy == HIERARCHY_V2 && has_value(dir, "cpu.max", &w->value) &&
+	if (hierarchy == CGROUP_V2 && has_value(dir, "cpu.max", &w->value) &&
 	    proctext_cpu_max(w->value.text, w->value.len, &cpus) == 0 && cpus.known)
 		limit_cpus(w, cpus.value);
-	if (hierarchy == HIERARCHY_CPU && has_value(dir, "cpu.cfs_quota_us", &w->value) &&
+	if (hierarchy == CGROUP_CPU && has_value(dir, "cpu.cfs_quota_us", &w->value) &&
 	    has_value(dir, "cpu.cfs_period_us", &w->period) &&
 	    proctext_cfs(w->value.text, w->value.len, w->period.text, w->period.len, &cpus) == 0 &&
 	    cpus.known)
 		limit_cpus(w, cpus.value);
 	/* In v2 an empty cpuset is inherited from the parent. The effective one excludes offline CPUs. */
-	for (size_t i = 0; (hierarchy == HIERARCHY_V2 || hierarchy == HIERARCHY_CPUSET) &&
+	for (size_t i = 0; (hierarchy == CGROUP_V2 || hierarchy == CGROUP_CPUSET) &&
 	    i < sizeof(cpusets[0]) / sizeof(cpusets[0][0]); i++)
-		if (has_value(dir, cpusets[hierarchy == HIERARCHY_CPUSET][i], &w->value) &&
+		if (has_value(dir, cpusets[hierarchy == CGROUP_CPUSET][i], &w->value) &&
 		    proctext_cpu_list(w->value.text, w->value.len, &count) == 0)
 			limit_cpus(w, count);
-	if (hierarchy == HIERARCHY_V2 && has_value(dir, "memory.max", &w->value) &&
+	if (hierarchy == CGROUP_V2 && has_value(dir, "memory.max", &w->value) &&
 	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
 		limit_memory(w, bytes);
-	if (hierarchy == HIERARCHY_MEMORY && has_value(dir, "memory.limit_in_bytes", &w->value) &&
+	if (hierarchy == CGROUP_MEMORY && has_value(dir, "memory.limit_in_bytes", &w->value) &&
 	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
 		limit_memory(w, bytes);
 }
@@ -208,6 +199,22 @@ has_dots(const char *path)
 	return false;
 }
 
+int
+cgroup_folder_open(const struct cgroup_mounts *m, enum cgroup_hierarchy hierarchy, const char *path)
+{
+	const struct cgroup_mount *mount = &m->mount[hierarchy];
+	char full[PATH_MAX];
+	int fd;
+
+	path = mount->point != NULL && path[0] == '/' && !has_dots(path) ? below(mount, path) : NULL;
+	if (path == NULL)
+		return -ENOENT;
+	if (snprintf(full, sizeof(full), "%s%s", mount->point, path) >= (int)sizeof(full))
+		return -ENAMETOOLONG;
+	fd = open(full, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* Takes into account who owns a folder that has so many of the path's names below it. */
 static void
 read_owner(struct walk *w, int dir, uint32_t names_below)
@@ -219,7 +226,7 @@ read_owner(struct walk *w, int dir, uint32_t names_below)
 }
 
 static void
-walk_up(struct walk *w, const struct cgroup_mounts *m, enum hierarchy hierarchy, const char *path)
+walk_up(struct walk *w, const struct cgroup_mounts *m, enum cgroup_hierarchy hierarchy, const char *path)
 {
 	const struct cgroup_mount *mount = &m->mount[hierarchy];
 	char full[PATH_MAX];
@@ -242,7 +249,7 @@ walk_up(struct walk *w, const struct cgroup_mounts *m, enum hierarchy hierarchy,
 		dir = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (dir >= 0) {
 			read_level(w, hierarchy, dir);
-			if (hierarchy == HIERARCHY_V2 || hierarchy == HIERARCHY_MEMORY)
+			if (hierarchy == CGROUP_V2 || hierarchy == CGROUP_MEMORY)
 				read_owner(w, dir, names_below);
 			close(dir);
 		}
@@ -267,9 +274,9 @@ cgroup_limits_read(const struct cgroup_mounts *m, const char *v2_path, const cha
 {
 	struct walk w = { .online = online, .memory_bytes = memory_bytes };
 
-	walk_up(&w, m, HIERARCHY_V2, v2_path);
-	for (int i = HIERARCHY_CPU; i < HIERARCHIES; i++)
-		walk_up(&w, m, (enum hierarchy)i, v1_path);
+	walk_up(&w, m, CGROUP_V2, v2_path);
+	for (int i = CGROUP_CPU; i < CGROUP_HIERARCHIES; i++)
+		walk_up(&w, m, (enum cgroup_hierarchy)i, v1_path);
 	*ret = w.limits;
 	walk_done(&w);
 }
@@ -300,12 +307,12 @@ cgroup_limits_of_pid(const struct cgroup_mounts *m, const char *proc, uint32_t p
 			continue;
 		memcpy(path, line.path.at, line.path.len);
 		path[line.path.len] = '\0';
-		for (int i = 0; i < HIERARCHIES; i++) {
-			bool is_it = i == HIERARCHY_V2 ? line.hierarchy == 0 :
+		for (int i = 0; i < CGROUP_HIERARCHIES; i++) {
+			bool is_it = i == CGROUP_V2 ? line.hierarchy == 0 :
 			    proctext_list_has(line.controllers, controllers[i]);
 
 			if (is_it)
-				walk_up(&w, m, (enum hierarchy)i, path);
+				walk_up(&w, m, (enum cgroup_hierarchy)i, path);
 		}
 	}
 	*ret = w.limits;

@@ -9,6 +9,15 @@
 
 struct cgroup_mounts;		/* opaque: the mount points of v2 and of v1's cpu, cpuset and memory */
 
+/* Hierarchies that limit CPUs and memory; v1 may mount several of them as one. */
+enum cgroup_hierarchy {
+	CGROUP_V2,
+	CGROUP_CPU,
+	CGROUP_CPUSET,
+	CGROUP_MEMORY,
+	CGROUP_HIERARCHIES,
+};
+
 /* Limits of a cgroup and its ancestors (unknown: no limit), and whether root has named it. */
 struct cgroup_limits {
 	struct opt_double cpus;		/* the smaller of the CFS quota and the number of online CPUs in the cpuset */
@@ -36,5 +45,11 @@ void cgroup_limits_read(const struct cgroup_mounts *m, const char *v2_path, cons
  */
 int cgroup_limits_of_pid(const struct cgroup_mounts *m, const char *proc, uint32_t pid,
     uint32_t online, uint64_t memory_bytes, struct cgroup_limits *ret);
+
+/*
+ * Opens the folder of the cgroup with that path, for files below it. Returns an fd (O_PATH), which is the caller's, or
+ * a negative errno: -ENOENT if the hierarchy is not mounted, or the mount does not reach the path.
+ */
+int cgroup_folder_open(const struct cgroup_mounts *m, enum cgroup_hierarchy hierarchy, const char *path);
 
 #endif

@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <linux/stat.h>		/* musl's statx(2) has no mount */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -233,7 +235,8 @@ disks_space(struct disks *own, const struct disks *mounts, const char *folder, s
 	for (size_t i = 0; i < own->n; i++) {
 		struct mount *m = &own->mounts[i];
 
-		if (strcmp(m->device, of->device) != 0 || !m->is_local)
+		/* Of several mounts of a device each may have a quota: in this namespace it is the folder's own. */
+		if (strcmp(m->device, of->device) != 0 || !m->is_local || (own == mounts && m != of))
 			continue;
 		if (m->answer == NOT_ASKED)
 			m->answer = ask(m, &m->space) ? KNOWN : UNKNOWN;
@@ -241,6 +244,31 @@ disks_space(struct disks *own, const struct disks *mounts, const char *folder, s
 			*ret = m->space;
 			return true;
 		}
+	}
+	return false;
+}
+
+bool
+disks_device(const struct disks *mounts, const char *folder, struct disk_counts *ret)
+{
+	const struct mount *of = mount_of(mounts, folder);
+
+	return of != NULL && of->is_local && sscanf(of->device, "%" SCNu32 ":%" SCNu32, &ret->major, &ret->minor) == 2 &&
+	    ret->major != 0;		/* tmpfs, and btrfs over several disks */
+}
+
+bool
+disks_counts(const char *text, size_t len, struct disk_counts *ret)
+{
+	struct proc_disk disk;
+	int r;
+
+	while ((r = proctext_next_disk(&text, &len, &disk)) != 0) {
+		if (r < 0 || disk.major != ret->major || disk.minor != ret->minor)
+			continue;
+		ret->bytes = disk.read_bytes + disk.write_bytes;
+		ret->busy_ns = disk.busy_ms * UINT64_C(1000000);
+		return true;
 	}
 	return false;
 }

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/disk_counts.h"
 #include "model/disk_space.h"
 
 struct disks;			/* opaque: the mounts of a namespace at a time */
@@ -31,5 +32,13 @@ size_t disks_bytes(const struct disks *d);
  * asked once; they may be the same. Returns false if it is not known.
  */
 bool disks_space(struct disks *own, const struct disks *mounts, const char *folder, struct disk_space *ret);
+/*
+ * Finds the block device of the local file system where a folder is, by the mounts that its program has, and sets its
+ * number. Returns false if it is not known.
+ */
+bool disks_device(const struct disks *mounts, const char *folder, struct disk_counts *ret);
+
+/* Reads what the device with ret's number has done from a text of /proc/diskstats. Returns false if it has no line. */
+bool disks_counts(const char *text, size_t len, struct disk_counts *ret);
 
 #endif

@@ -123,6 +123,7 @@ static int
 add(struct meter *m, const char *folder, const char *file, const char *name, uint64_t range_uj)
 {
 	struct counter *c = &m->counters[m->n];
+	uint64_t began_ns;
 	int r;
 
 	*c = (struct counter){ .range_uj = range_uj };
@@ -134,7 +135,10 @@ add(struct meter *m, const char *folder, const char *file, const char *name, uin
 	c->fd = open(c->path, O_RDONLY | O_CLOEXEC);
 	if (c->fd < 0)
 		return fail(m, -errno, c->path);
+	began_ns = clock_ns(CLOCK_MONOTONIC);
 	r = read_number(c->fd, &c->value);
+	if (r == 0 && m->source == ENERGY_HWMON_POWER && clock_ns(CLOCK_MONOTONIC) - began_ns > SLOW_NS)
+		r = -ETIME;
 	m->n++;
 	return r < 0 ? fail(m, r, c->path) : 0;
 }

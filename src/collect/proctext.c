@@ -309,8 +309,7 @@ proctext_next_disk(const char **text, size_t *len, struct proc_disk *ret)
 		skip_blanks(&line);
 	} while (line.at == line.end);
 
-	error = skip_numbers(&line, 2);
-	if (error < 0)
+	if ((error = take_u64(&line, &disk.major)) < 0 || (error = take_u64(&line, &disk.minor)) < 0)
 		return error;
 	disk.name = take_word(&line);
 	if (disk.name.len == 0)
@@ -323,6 +322,8 @@ proctext_next_disk(const char **text, size_t *len, struct proc_disk *ret)
 	if (__builtin_mul_overflow(disk.read_bytes, SECTOR_BYTES, &disk.read_bytes) ||
 	    __builtin_mul_overflow(disk.write_bytes, SECTOR_BYTES, &disk.write_bytes))
 		return -ERANGE;
+	if (skip_numbers(&line, 2) < 0 || take_u64(&line, &disk.busy_ms) < 0)
+		disk.busy_ms = 0;
 	*ret = disk;
 	return 1;
 }
@@ -578,6 +579,18 @@ proctext_cpu_list(const char *text, size_t len, uint32_t *ret)
 	}
 	*ret = (uint32_t)count;
 	return 0;
+}
+
+int
+proctext_key(const char *text, size_t len, const char *key, uint64_t *ret)
+{
+	struct rest r = rest_of(text, len), line;
+
+	while (next_line(&r, &line)) {
+		if (proc_word_is(take_word(&line), key))
+			return take_u64(&line, ret);
+	}
+	return -ENOENT;
 }
 
 int

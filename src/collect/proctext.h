@@ -67,9 +67,11 @@ int proctext_load1(const char *text, size_t len, double *ret);
 
 /* A line of /proc/diskstats. */
 struct proc_disk {
+	uint64_t major, minor;
 	struct proc_word name;
 	uint64_t read_bytes;
 	uint64_t write_bytes;
+	uint64_t busy_ms;		/* in which a request was under way; 0: the line ends before */
 };
 
 /* Takes the next line of /proc/diskstats; sectors are converted to bytes. */
@@ -123,6 +125,8 @@ int proctext_cfs(const char *quota, size_t quota_len, const char *period, size_t
     struct opt_double *ret);
 /* Counts the CPUs of a list such as "0-3,7,9-11"; 0 for an empty list. Ranges must rise and not overlap. */
 int proctext_cpu_list(const char *text, size_t len, uint32_t *ret);
+/* Finds the number behind a key in a file of "KEY NUMBER" lines, as cpu.stat. -ENOENT: no line has it. */
+int proctext_key(const char *text, size_t len, const char *key, uint64_t *ret);
 /* Parses memory.max of v2 and memory.limit_in_bytes of v1; "max" and 2^62 or more are no limit. */
 int proctext_memory_limit(const char *text, size_t len, struct opt_u64 *ret);
 

@@ -5,6 +5,7 @@
  */
 #include "correlate/account.h"
 
+#include "correlate/contention.h"
 #include "correlate/energy.h"
 #include "correlate/memory.h"
 #include "correlate/process.h"
@@ -43,13 +44,16 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 	struct task *t = p->is_overhead ? NULL : p->task;
 
 	p->row = row_of(c, p);
-	if (p->row != NULL)
+	if (p->row != NULL) {
 		enter(&p->row->work, p, p->program_start_ns);
+		if (p->row->work.programs == 1)
+			contention_begin(c, &p->row->work.disk, t != NULL ? t->work_dir : NULL, p);
+	}
 	if (t == NULL)
 		return;
 	enter(&t->work, p, since_ns);
 	energy_enter_task(p);
-	task_joined(c, t, at_ns);
+	task_joined(c, t, p, at_ns);
 }
 
 void
@@ -59,7 +63,7 @@ account_enter(struct correlator *c, struct process *p, uint64_t at_ns)
 	if (p->run != NULL) {
 		enter(&p->run->work, p, p->program_start_ns);
 		energy_enter_run(p);
-		run_joined(c, p->run, p->program_start_ns, at_ns);
+		run_joined(c, p->run, p, at_ns);
 	}
 	account_enter_task(c, p, p->program_start_ns, at_ns);
 }

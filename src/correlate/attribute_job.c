@@ -21,7 +21,7 @@
 #include "identify/jobs.h"
 
 enum {
-	TRIES_MAX = 30,		/* while a task runs; the n-th is n seconds after the one before */
+	TRIES_MAX = 30,		/* while a task runs; n seconds after the n-th is the next one */
 	A_TICK_MAX = 20,	/* tasks that are sought again in a tick, of all users */
 	USERS = 64,		/* users whose ids are equal modulo this have one share of them */
 };
@@ -62,7 +62,7 @@ static void
 seek(struct correlator *c, struct task *t, const char *text, bool is_over)
 {
 	struct job_search *j = t->job;
-	struct job_sought s = { .folder = j->folder, .uid = j->uid,
+	struct job_sought s = { .folder = j->folder, .uid = j->uid, .user = j->user,
 		.driver_start_ns = j->driver.start_ns, .driver_pid = j->driver.pid, .task = t->number,
 		.command = j->command, .text = text, .is_over = is_over };
 	struct job_found found;
@@ -88,6 +88,7 @@ attribute_job(struct correlator *c, const struct process *p, const struct proces
 		return;
 	j->folder = folder_of(s->cwd);
 	j->uid = p->context.uid;
+	j->user = user_behind(p->context.uid, p->context.user_uid);
 	j->driver = parent->id;
 	j->command = job_command(text, strlen(text));
 	if (j->folder == NULL || j->command == 0) {
@@ -131,7 +132,7 @@ share_of_user(const struct correlator *c, uint64_t now_ns)
 	int n;
 
 	for (const struct task *t = c->tasks; t != NULL; t = t->hh.next)
-		users |= is_due(t, now_ns) ? UINT64_C(1) << t->job->uid % USERS : 0;
+		users |= is_due(t, now_ns) ? UINT64_C(1) << t->job->user % USERS : 0;
 	n = __builtin_popcountll(users);
 	return n > A_TICK_MAX / 2 ? 1 : A_TICK_MAX / (n > 0 ? (unsigned)n : 1);
 }
@@ -156,8 +157,8 @@ attribute_jobs_tick(struct correlator *c, uint64_t now_ns)
 			continue;
 		if (task_is_over(t, now_ns)) {
 			seek_at_end(c, t);
-		} else if (is_due(t, now_ns) && n < A_TICK_MAX && of_user[t->job->uid % USERS] < share) {
-			of_user[t->job->uid % USERS]++;
+		} else if (is_due(t, now_ns) && n < A_TICK_MAX && of_user[t->job->user % USERS] < share) {
+			of_user[t->job->user % USERS]++;
 			n++;
 			seek_again(c, t, now_ns);
 		}

@@ -75,6 +75,9 @@ take_delays(struct division *d, const struct usage *u)
 		block -= at_most(swap, block);
 	if (elsewhere > 0)
 		block = share(block, on_disk, on_disk + elsewhere);
+	/* Of a program whose delay is no possible one a sum has only the samples: they are much more then. */
+	if (block < on_disk / 2)
+		block = on_disk;
 	take(d, BILL_BLOCK_IO, block);
 	take(d, BILL_SWAP, swap);
 	return 1u << BILL_BLOCK_IO | 1u << BILL_SWAP;

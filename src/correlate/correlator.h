@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/disk_counts.h"
 #include "model/disk_space.h"
 #include "model/finding_limits.h"
 #include "model/optional_signals.h"
@@ -63,10 +64,22 @@ struct correlator_ops {
 	 */
 	void (*pod)(const char *pod_uid, const char *container_id, void *arg);
 	/*
-	 * Asks for the room of the file system of a folder, as the program with that PID names it, which lives, in that
-	 * mount namespace. Returns false if it is not known. NULL: there is nothing to ask.
+	 * Asks for the room of the file system of a folder, as the program with that PID and start, which lives, names
+	 * it, in that mount namespace. Returns false if it is not known. NULL: there is nothing to ask.
 	 */
-	bool (*space)(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg);
+	bool (*space)(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
+	    struct disk_space *ret, void *arg);
+	/*
+	 * Likewise for what the block device there has done; folder NULL: the one with the number that ret has.
+	 * NULL: there is nothing to ask.
+	 */
+	bool (*disk)(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
+	    struct disk_counts *ret, void *arg);
+	/*
+	 * Asks what the kernel counted of the control group with these paths, of which either may be NULL. Returns
+	 * false if nothing is known. NULL: there is nothing to ask.
+	 */
+	bool (*group)(const char *v2_path, const char *v1_path, struct group_use *ret, void *arg);
 	void (*finding)(const struct finding_record *r, void *arg);	/* NULL: no findings are made, at no cost */
 };
 

@@ -128,10 +128,13 @@ kinds_of(const struct usage *u, const struct bill *b, double wall, const struct 
 		k.denied[DENIED_RECLAIM] += k.of[DEMAND_STORAGE];
 		k.of[DEMAND_STORAGE] = 0;
 	}
+	k.denied[DENIED_IO] = limits->others_io.known ? k.of[DEMAND_STORAGE] * limits->others_io.value : 0;
+	k.of[DEMAND_STORAGE] -= k.denied[DENIED_IO];
 	work = k.of[DEMAND_COMPUTE] + k.of[DEMAND_STORAGE] + k.of[DEMAND_NETWORK_FS] + k.of[DEMAND_NETWORK];
 	if (is_full)
 		k.of[DEMAND_MEMORY] = k.denied[DENIED_RECLAIM];
-	denied = k.denied[DENIED_RUN_QUEUE] + k.denied[DENIED_THROTTLED] + k.denied[DENIED_RECLAIM];
+	denied = k.denied[DENIED_RUN_QUEUE] + k.denied[DENIED_THROTTLED] + k.denied[DENIED_RECLAIM] +
+	    k.denied[DENIED_IO];
 	rest = wall - denied - work;
 	if (rest > 0)
 		divide_rest(&k, u, b, rest, wall_s);

@@ -33,6 +33,7 @@
  *                than it may use
  *   THROTTLED    the quota of a control group was used up
  *   RECLAIM      swap and reclaim, with what counts as such: memory ran out
+ *   IO           others' part of what the disk did, of block_io; see contention.h
  */
 #ifndef SLUICE_CORRELATE_DEMAND_H
 #define SLUICE_CORRELATE_DEMAND_H
@@ -47,6 +48,7 @@ struct demand_limits {
 	struct opt_u64 host_memory_bytes;
 	struct opt_double cpus;			/* that it may use at once; unknown: any number */
 	struct opt_u64 peak_bytes;	/* that all of it held at most; unknown: that of its largest program counts */
+	struct opt_double others_io;	/* part of what the disk did that was for others, 0 to 1 */
 	bool is_limit_of_each;		/* of each of several control groups: compared with the largest program */
 };
 

@@ -103,10 +103,10 @@ charge_ended(const struct division *d, struct energy *e)
 {
 	uint64_t uj = share(d, e->due_ns);
 
+	if (d->source != ENERGY_UNKNOWN && e->due_ns > 0)
+		e->source = d->source;
 	e->uj += uj;
 	e->due_ns = 0;
-	if (d->source != ENERGY_UNKNOWN)
-		e->source = d->source;
 	return uj;
 }
 
@@ -122,9 +122,12 @@ charge_live(struct division *d, struct process *p)
 	p->charged.run_uj += uj;
 	p->charged.task_uj += uj;
 	p->run->work.energy.uj += uj;
+	p->run->work.energy.source = d->source;
 	d->divided_uj += uj;
-	if (task_of(p) != NULL)
+	if (task_of(p) != NULL) {
 		task_of(p)->uj += uj;
+		task_of(p)->source = d->source;
+	}
 }
 
 uint64_t

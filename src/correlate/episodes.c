@@ -466,6 +466,8 @@ record(struct correlator *c, const struct subject *s, enum episode_kind kind, co
 	draft_head(c, &d, s->run, kind == EPISODE_DISK ? s->run->full.task : s->task, now_ns);
 	if (!describe(c, s, kind, change, &d)) {
 		(*s->vigil)->of[kind].since = (struct look){ 0 };	/* again after as long */
+		if (kind == EPISODE_STUCK)
+			(*s->vigil)->io_ns = 0;
 		return;
 	}
 	*s->recorded |= 1u << kind;
@@ -599,7 +601,7 @@ find_full_disk(struct correlator *c, struct run *r, const struct task *t)
 	if (c->ops.space == NULL || r->full.folder != NULL || folder == NULL || p == NULL || p->is_over ||
 	    !p->has_context || c->options.finding_limits.disk_full_ms == 0)
 		return;
-	if (c->ops.space(folder, p->id.pid, p->context.mnt_ns, &space, c->arg) &&
+	if (c->ops.space(folder, p->id.pid, p->id.start_ns, p->context.mnt_ns, &space, c->arg) &&
 	    is_full(&space, has_begun ? 1 / EPISODE_LOW : 1))
 		r->full = (struct full_disk){ folder, t, space };
 }

@@ -24,6 +24,8 @@
 #include "correlate/tasks.h"
 #include "correlate/wal.h"
 
+#define ABOVE_MAX 64		/* programs above one that are looked at */
+
 /* Returns the task of an engine that p belongs to; NULL: none. */
 static const struct task *
 task_of(const struct process *p)
@@ -31,17 +33,35 @@ task_of(const struct process *p)
 	return p->task != NULL && !p->is_overhead && task_is_driven(p->task) ? p->task : NULL;
 }
 
+/* Returns true if a program of p's run from which p descends, below the sender if that is one, has ended. */
+static bool
+is_left(struct correlator *c, const struct process *p, const struct process *sender)
+{
+	for (int depth = 0; depth < ABOVE_MAX; depth++) {
+		const struct process *above = process_of(c, &p->parent);
+
+		if (p->parent.pid == 0 || (above != NULL && above == sender))
+			return false;
+		if (above == NULL || above->is_over)
+			return true;
+		if (above->run != p->run)
+			return false;
+		p = above;
+	}
+	return false;
+}
+
 /*
  * Returns true if the sender does the same work as p: of one task of an engine, or else of one run and user. The step
- * daemon of a scheduler is in its job's control groups.
+ * daemon of a scheduler, which is in its job's control groups, does other work, but for what a script leaves.
  */
 static bool
-is_of_same_work(const struct process *p, const struct process *sender)
+is_of_same_work(struct correlator *c, const struct process *p, const struct process *sender)
 {
 	const struct task *own = task_of(p);
 
 	if (p->has_context && sender->has_context && p->context.uid != sender->context.uid)
-		return false;
+		return p->run != NULL && p->run == sender->run && is_left(c, p, sender);
 	return own != NULL ? own == task_of(sender) : p->run != NULL && p->run == sender->run;
 }
 
@@ -79,11 +99,12 @@ learn_sender(struct correlator *c, const struct process *p, const struct program
 		k->sender = *anchor;
 		sender = process_of(c, anchor);
 	}
+	if (sender != NULL)
+		k->is_own = is_of_same_work(c, p, sender);
 	if (sender == NULL || sender->self.index != k->sender.index) {
 		k->sender = (struct program_key){ 0 };
 		return;
 	}
-	k->is_own = is_of_same_work(p, sender);
 	starter = process_of(c, &sender->above);
 	if (starter == NULL || starter == sender || starter->self.index != sender->above.index)
 		return;
@@ -133,14 +154,25 @@ is_with_parent(struct correlator *c, const struct process *p)
 	return parent != NULL && parent != p && parent->run == p->run && parent->kill != NULL && !parent->kill->is_own;
 }
 
-/* Returns true if the kernel ends what the first process of a container, which has ended, leaves. */
+/*
+ * Returns true if the kernel ends what the first process of a container, which has ended, leaves. The first one of a
+ * namespace is the oldest that is known of it: others may have come into it later, as by docker exec.
+ */
 static bool
 is_left_of_container(struct correlator *c, const struct process *p)
 {
 	const struct process *parent = process_of(c, &p->parent);
 
-	return p->has_context && p->context.pid_ns != NAMESPACE_PID_OF_HOST &&
-	    (parent == NULL || !parent->has_context || parent->context.pid_ns == p->context.pid_ns);
+	if (!p->has_context || p->context.pid_ns == NAMESPACE_PID_OF_HOST)
+		return false;
+	if (parent == NULL || !parent->has_context || parent->context.pid_ns == p->context.pid_ns)
+		return true;
+	for (const struct process *q = c->processes; q != NULL; q = q->next) {
+		if (q != p && q->has_context && q->context.pid_ns == p->context.pid_ns &&
+		    q->id.start_ns < p->id.start_ns)
+			return true;
+	}
+	return false;
 }
 
 /* Returns true if a signal of the kernel is none that its user or the program itself has caused. */
@@ -149,7 +181,8 @@ is_from_outside(struct correlator *c, const struct process *p)
 {
 	uint32_t signal = p->kill->signal;
 
-	return signal == SIGXCPU || signal == SIGHUP || (signal == SIGKILL && !is_left_of_container(c, p));
+	return signal == SIGXCPU || (signal == SIGHUP && !is_left(c, p, NULL)) ||
+	    (signal == SIGKILL && !is_left_of_container(c, p));
 }
 
 static void

@@ -33,6 +33,7 @@
 #include "correlate/cputime.h"
 #include "correlate/energy.h"
 #include "correlate/findings.h"
+#include "correlate/groups.h"
 #include "correlate/kills.h"
 #include "correlate/memory.h"
 #include "correlate/process.h"
@@ -513,6 +514,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 		process_forget(c, p);
 	}
 	memory_pass(c);
+	groups_pass(c);
 	/* By then passes have found each process whose end was among the events. */
 	if (now_ns - c->lost_since_ns > LOST_WINDOW_NS) {
 		c->lost_before = c->lost_lately;

@@ -36,6 +36,8 @@ struct location {
 	struct pod *pod;		/* a reference; NULL: none */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
+	uint64_t only_task;		/* of groups.c: number of the task whose programs alone were seen; 0: none */
+	uint64_t counted_in, asked_in;	/* passes */
 };
 
 struct location *location_ref(struct location *l);		/* l may be NULL */

@@ -82,7 +82,8 @@ has_risen(const struct process *p, uint64_t mark)
 	uint64_t known = p->held.mark;
 
 	if (known == 0)
-		return mark > 0 && p->observed_us == 0;
+		/* One that has memory, and no mark, is of an older log. */
+		return mark > 0 && p->observed_us == 0 && p->held.own == 0 && p->held.file == 0;
 	return mark > known + known / RISE_SHARE + REMEMBERED_BYTES;
 }
 

@@ -9,6 +9,7 @@
 
 #include "correlate/bill.h"
 #include "correlate/bound.h"
+#include "correlate/contention.h"
 #include "correlate/process.h"
 #include "correlate/program_text.h"
 #include "correlate/state.h"
@@ -167,6 +168,7 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 		s->bill = bill_of_threads(&s->usage);
 		s->peak_memory_bytes = (struct opt_u64){ r->work.held.peak, r->work.held.peak > 0 };
 		limits.peak_bytes = s->peak_memory_bytes;
+		limits.others_io = contention_of(c, &r->work.disk, &s->usage, s->wall_ns);
 		s->verdict = demand_decide(&s->usage, &s->bill, s->wall_ns, &limits);
 		s->bound = bound_of(&s->verdict);
 		s->shares = bound_shares_of(&s->usage, s->wall_ns, &limits);

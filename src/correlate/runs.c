@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/contention.h"
 #include "correlate/facts.h"
 #include "correlate/findings.h"
 #include "correlate/location.h"
@@ -130,7 +131,8 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 	rec.requested_cpus = r->cpus;
 	rec.requested_memory_bytes = r->memory_bytes;
 	work_record_fill(c, r, &w, now_ns, &usage, &rec);
-	work_record_judge(c, r != c->whole, &rec);	/* another's steps and containers have limits of their own */
+	/* Containers of another's run have limits of their own; a batch job has one for all of it. */
+	work_record_judge(c, &w.disk, r != c->whole && r->job_id == NULL, &rec);
 	rec.head.sample = r->sample;
 	rec.engine = r->engine;
 	rec.source = r->source;
@@ -269,12 +271,14 @@ correlator_run_start(struct correlator *c, uint64_t now_ns)
 }
 
 void
-run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t at_ns)
+run_joined(struct correlator *c, struct run *r, const struct process *p, uint64_t at_ns)
 {
 	r->has_ended = false;
+	if (r->work.programs == 1)
+		contention_begin(c, &r->work.disk, r->work_dir, p);
 	if (!r->has_started) {
 		r->has_started = true;
-		r->start_ns = start_ns;
+		r->start_ns = p->program_start_ns;
 		r->lost_before = c->lost_events;
 		run_emit(c, r, PHASE_START, at_ns);
 	}

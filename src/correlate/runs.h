@@ -109,7 +109,7 @@ int run_tag(struct correlator *c, struct run *r, const struct tag *tag, const st
 /* Makes the one run of `sluice run`, to which everything seen belongs. 0, or -ENOMEM. */
 int run_open_whole(struct correlator *c);
 /* Adds a program to the run from start_ns on; the first emits its START. */
-void run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t at_ns);
+void run_joined(struct correlator *c, struct run *r, const struct process *p, uint64_t at_ns);
 /* Records the end of the run's driver. status: its wait(2) status; NULL: unknown. */
 void run_root_ended(struct correlator *c, struct run *r, const int32_t *status);
 /* Returns true if neither the run's driver nor any other program of it runs. */

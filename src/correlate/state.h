@@ -75,6 +75,7 @@ struct correlator {
 	} shares[SHARES];
 	uint64_t minute;		/* in which findings_in_minute counts, for programs in no run */
 	uint32_t findings_in_minute;
+	uint64_t groups;		/* that were a task's alone, in the last pass */
 	uint32_t described;		/* findings of episodes in this tick */
 	uint8_t findings_of[OWNERS];	/* of them */
 	struct row *rows;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/contention.h"
 #include "correlate/findings.h"
 #include "correlate/process.h"
 #include "correlate/runs.h"
@@ -158,8 +159,9 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 	}
 	r.requested_cpus = t->cpus;
 	r.requested_memory_bytes = t->memory_bytes;
+	r.cgroup = t->has_group ? &t->group : NULL;
 	work_record_fill(c, t->run, &t->work, now_ns, &usage, &r);
-	work_record_judge(c, false, &r);
+	work_record_judge(c, &t->work.disk, false, &r);
 	if (t->scheduler != NULL) {
 		r.scheduler = t->scheduler;
 		r.job_id = t->job_id;
@@ -178,9 +180,11 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 }
 
 void
-task_joined(struct correlator *c, struct task *t, uint64_t at_ns)
+task_joined(struct correlator *c, struct task *t, const struct process *p, uint64_t at_ns)
 {
 	t->has_ended = false;
+	if (t->work.programs == 1)
+		contention_begin(c, &t->work.disk, t->work_dir, p);
 	if (!t->has_started) {
 		t->has_started = true;
 		task_emit(c, t, PHASE_START, at_ns);

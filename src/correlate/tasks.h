@@ -21,7 +21,7 @@ struct run;
 /* How the job is sought that a task is, see attribute_job.h. */
 struct job_search {
 	char *folder;			/* owned: in which its shell was started */
-	uint32_t uid;
+	uint32_t uid, user;
 	struct process_id driver;
 	uint64_t command;
 	unsigned tries;			/* while the task runs, that found nothing */
@@ -50,6 +50,11 @@ struct task {
 	char *job_id;
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
+	struct group_use group;		/* see groups.h */
+	bool has_group;
+	struct {
+		uint64_t v2, v1;
+	} group_of;			/* the location of which it is; 0: before a restart */
 	struct work work;
 	struct usage live;		/* of its live programs; see runs_sum_live() */
 	struct mark mark;
@@ -86,8 +91,8 @@ task_is_driven(const struct task *t)
 {
 	return t->engine != NULL && strcmp(t->engine, "sluice") != 0;
 }
-/* Adds a program to the task; the first emits its START. */
-void task_joined(struct correlator *c, struct task *t, uint64_t at_ns);
+/* Adds p's program to the task; the first emits its START. */
+void task_joined(struct correlator *c, struct task *t, const struct process *p, uint64_t at_ns);
 /* Records the end of the task's first program. status: its wait(2) status. */
 void task_root_ended(struct correlator *c, struct task *t, int32_t status);
 /* Returns whether a task that has started has had no program for long enough to end. */

@@ -40,7 +40,7 @@
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 29, , ) \
+	ROW(FLAGS, 2, 33, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -78,13 +78,17 @@
 	ROW(SOME, 12, 27, u32, episodes) \
 	ROW(SOME, 12, 27, u32, episode_findings) \
 	ROW(SOME, 14, 28, u64, work.energy.uj) \
-	ROW(SOME, 14, 28, meter, work.energy.source)
+	ROW(SOME, 14, 28, meter, work.energy.source) \
+	ROW(SOME, 15, 29, u32, work.disk.major) \
+	ROW(SOME, 15, 30, u32, work.disk.minor) \
+	ROW(SOME, 15, 31, u64, work.disk.bytes) \
+	ROW(SOME, 15, 32, u64, work.disk.busy_ns)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
-	ROW(FLAGS, 2, 21, , ) \
+	ROW(FLAGS, 2, 34, , ) \
 	ROW(BOOL, 2, 0, , is_named) \
 	ROW(BOOL, 2, 1, , has_started) \
 	ROW(BOOL, 2, 2, , has_ended) \
@@ -112,7 +116,20 @@
 	ROW(SOME, 12, 19, u32, episodes) \
 	ROW(SOME, 12, 19, u32, episode_findings) \
 	ROW(SOME, 14, 20, u64, work.energy.uj) \
-	ROW(SOME, 14, 20, meter, work.energy.source)
+	ROW(SOME, 14, 20, meter, work.energy.source) \
+	ROW(BOOL, 15, 21, , has_group) \
+	ROW(OPT, 15, 22, u64, group.memory_peak_bytes) \
+	ROW(OPT, 15, 23, u64, group.oom_kills) \
+	ROW(OPT, 15, 24, u64, group.throttled_ns) \
+	ROW(OPT, 15, 25, u64, group.cpu_some_ns) \
+	ROW(OPT, 15, 26, u64, group.memory_some_ns) \
+	ROW(OPT, 15, 27, u64, group.memory_full_ns) \
+	ROW(OPT, 15, 28, u64, group.io_some_ns) \
+	ROW(OPT, 15, 29, u64, group.io_full_ns) \
+	ROW(SOME, 15, 30, u32, work.disk.major) \
+	ROW(SOME, 15, 31, u32, work.disk.minor) \
+	ROW(SOME, 15, 32, u64, work.disk.bytes) \
+	ROW(SOME, 15, 33, u64, work.disk.busy_ns)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {

@@ -8,6 +8,7 @@
 
 #include "correlate/bill.h"
 #include "correlate/bound.h"
+#include "correlate/contention.h"
 #include "correlate/process.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
@@ -142,10 +143,11 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 }
 
 void
-work_record_judge(const struct correlator *c, bool is_limit_of_each, struct work_record *r)
+work_record_judge(const struct correlator *c, const struct disk_counts *disk, bool is_limit_of_each,
+    struct work_record *r)
 {
 	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes, r->requested_cpus,
-		r->peak_memory_bytes, is_limit_of_each };
+		r->peak_memory_bytes, contention_of(c, disk, r->usage, r->wall_ns), is_limit_of_each };
 
 	if (!limits.cpus.known || (c->options.host_cpus.known && c->options.host_cpus.value < limits.cpus.value))
 		limits.cpus = c->options.host_cpus;

@@ -28,7 +28,8 @@ struct jobs;		/* the last 128 jobs of one folder */
 /* A task whose job is sought. */
 struct job_sought {
 	const char *folder;	/* in which .snakemake is */
-	uint32_t uid;		/* whose program it is */
+	uint32_t uid;		/* whose program it is, and whose files count */
+	uint32_t user;		/* the user behind that id, whose share it takes */
 	uint64_t driver_start_ns;	/* of the Snakemake that runs it, as the next */
 	uint64_t driver_pid;
 	uint64_t task;		/* its number, not 0 */

@@ -96,6 +96,7 @@ denied_name(enum denied denied)
 		[DENIED_RUN_QUEUE] = "RUN_QUEUE",
 		[DENIED_THROTTLED] = "THROTTLED",
 		[DENIED_RECLAIM] = "RECLAIM",
+		[DENIED_IO] = "IO",
 	};
 
 	return (unsigned)denied < DENIED_KINDS ? names[denied] : NULL;

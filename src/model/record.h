@@ -14,10 +14,11 @@
 #include <stdint.h>
 
 #include "model/bill.h"
+#include "model/group_use.h"
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 10
+#define RECORD_SCHEMA_VERSION 11
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -86,6 +87,7 @@ enum denied {
 	DENIED_RUN_QUEUE,
 	DENIED_THROTTLED,
 	DENIED_RECLAIM,
+	DENIED_IO,
 	DENIED_KINDS,
 };
 
@@ -243,6 +245,7 @@ struct work_record {
 	enum peak_source peak_memory_source;
 	struct opt_u64 energy_uj;	/* its share; see correlate/energy.h */
 	enum energy_source energy_source;
+	const struct group_use *cgroup;	/* of a task that has one to itself; NULL: unknown */
 };
 
 /* One resource's pressure stall figures: share of time since the last record, 0 to 1. */

@@ -120,7 +120,7 @@ open_resolved(const char *path, int flags)
 		} else {
 			fd = openat(folder, name, is_last ? flags | O_NOFOLLOW : on_the_way);
 		}
-		error = fd < 0 && !is_last && errno == ENOTDIR ? ELOOP : errno;
+		error = fd < 0 && errno == ENOTDIR && (!is_last || (flags & O_DIRECTORY) != 0) ? ELOOP : errno;
 		close(folder);
 		folder = is_last ? -1 : fd;
 		path += len;

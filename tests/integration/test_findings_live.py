@@ -6,15 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 import harness
 from agent import AgentTest
+from disk_log import ext4_disk, frozen, own_mounts
 from hanging import Hanging
 from harness import read_cat, read_lake
 from load import once
-from test_run_waits import LOCK_FILE, RECEIVE, server, throttled_group
+from test_run_waits import LOCK_FILE, PAIR, RECEIVE, delay_accounting, server, throttled_group, write_text
+
+sys.path.append(os.path.join(harness.ROOT, "tests", "labelled"))
+from undo import Undo
 
 WAIT = 60
 P = harness.PATIENCE
@@ -27,6 +32,9 @@ TASKS = {
     "piped": ("STUCK", "waits for another program", "read x < {room}/fifo; true"),
     "received": ("STUCK", "waits for the network", "{python} -c '%s' {port}; true" % RECEIVE.replace("'", '"')),
     "hung": ("STUCK", "waits for a network file system", "cat {hung}; true"),
+    "frozen": ("STUCK", ", in uninterruptible sleep", "echo x > {frozen}/file; true"),
+    "stopped": ("STUCK", "is stopped by a signal", "sh -c 'kill -STOP $$$$'; true"),
+    "paired": ("STUCK", "waits for another program", "{python} -c '%s'; true" % PAIR.replace("'", '"')),
     "slept": ("IDLE", "sleeps for a set time", f"sleep {LIFE}; true"),
     "throttled": ("THROTTLED", "had used up its quota", "echo $$$$ > {group}/cgroup.procs; timeout %d sh -c 'while :; do :; done'; true" % LIFE),
     "polled": (None, None, f"for i in `seq {LIFE}`; do sleep 1; head -c 100000 /dev/zero > /dev/null; done"),
@@ -160,6 +168,11 @@ class KilledTest(LiveTest):
 
 
 class EpisodesTest(LiveTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        own_mounts()
+
     def test_what_keeps_tasks_from_their_work(self):
         """Each is found once, over a restart of the agent; those that work are not."""
         with contextlib.ExitStack() as stack:
@@ -171,16 +184,20 @@ class EpisodesTest(LiveTest):
             stack.callback(os.close, pipe)
             hanging = stack.enter_context(Hanging(os.path.join(room, "fuse")))
             values = {"room": room, "python": sys.executable, "port": stack.enter_context(server(is_silent=True)),
-                      "hung": os.path.join(hanging.at, "file"), "group": stack.enter_context(throttled_group())}
+                      "hung": os.path.join(hanging.at, "file"), "group": stack.enter_context(throttled_group()),
+                      "frozen": ext4_disk(self)}
             with open(os.path.join(room, "Makefile"), "w") as f:
                 f.write("all: " + " ".join(TASKS) + "\n")
                 for name, (_, _, recipe) in TASKS.items():
                     f.write(f"{name}:\n\t@echo $$$$ > {room}/{name}.pid; {recipe.format(**values)}\n")
+            thaw = stack.enter_context(contextlib.ExitStack())
+            thaw.enter_context(frozen(values["frozen"]))
             agent = self.agent(findings=LIMITS).start()
             make = subprocess.Popen(["make", "-k", f"-j{len(TASKS)}", "-C", room], start_new_session=True,
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             stack.callback(make.wait, WAIT)
             stack.callback(kill_session, make.pid)
+            stack.callback(thaw.close)      # before: a process that waits for the file system ends of no signal
 
             def found():
                 if not os.path.isdir(os.path.join(agent.lake, "sluice.finding")):
@@ -208,6 +225,78 @@ class EpisodesTest(LiveTest):
             self.assertLess(evidence(by_task["throttled"])["cpu_ns"], evidence(by_task["throttled"])["throttled_ns"])
             self.assertEqual("INFO", by_task["slept"]["severity"])
             self.assertEqual("WARNING", by_task["piped"]["severity"])
+            self.assertEqual(0, agent.stop())
+
+
+# Writes memory, and then reads it in no order, for ever.
+READS_BACK = """
+import mmap, random
+m = mmap.mmap(-1, %d << 20, flags=mmap.MAP_PRIVATE)
+for at in range(0, len(m), 4096):
+    m[at] = 1
+while True:
+    m[random.randrange(len(m))]
+"""
+WORKING_SET_MIB, SWAP_MIB = 192, 256
+LIMIT = 48 << 20
+
+
+@contextlib.contextmanager
+def small_group():
+    """A control group with little memory, in a hierarchy of either version."""
+    v1 = "/sys/fs/cgroup/memory"
+    is_v1 = os.path.isdir(v1)
+    path = os.path.join(v1 if is_v1 else "/sys/fs/cgroup", f"sluice-memory-{os.getpid()}")
+    if not is_v1:
+        write_text("/sys/fs/cgroup/cgroup.subtree_control", "+memory")
+    os.mkdir(path)
+    try:
+        write_text(os.path.join(path, "memory.limit_in_bytes" if is_v1 else "memory.max"), str(LIMIT))
+        yield path
+    finally:
+        os.rmdir(path)
+
+
+@contextlib.contextmanager
+def swap_file():
+    """Swap on the disk of /var/tmp; no longer used once this process has ended, whatever ended it."""
+    with tempfile.NamedTemporaryFile(dir="/var/tmp") as file, Undo() as undo:
+        for _ in range(SWAP_MIB):
+            file.write(bytes(1 << 20))
+        file.flush()
+        os.fsync(file.fileno())
+        subprocess.run(["mkswap", "--quiet", file.name], check=True)
+        with undo.step("swapoff", file.name):
+            subprocess.run(["swapon", file.name], check=True)
+            yield
+
+
+class PressureTest(LiveTest):
+    def test_a_task_without_the_memory_for_its_work(self):
+        """Beside one with the same work and the memory for it."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(delay_accounting(True))
+            stack.enter_context(swap_file())
+            script = os.path.join(self.room, "reads_back.py")
+            write_text(script, READS_BACK % WORKING_SET_MIB)
+            reads = f"timeout {LIFE} {sys.executable} {script}; true"
+            write_text(os.path.join(self.room, "Makefile"),
+                       f"all: small large\nsmall:\n\t@echo $$$$ > {stack.enter_context(small_group())}/cgroup.procs; {reads}\n"
+                       f"large:\n\t@{reads}\n")
+            agent = self.agent(findings=LIMITS).start()
+            make = subprocess.Popen(["make", "-j2", "-C", self.room], start_new_session=True, stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+            stack.callback(make.wait, WAIT)
+            stack.callback(kill_session, make.pid)
+
+            def found():
+                return os.path.isdir(os.path.join(agent.lake, "sluice.finding")) and \
+                    [f for f in once(read_cat(agent.lake, "finding")) if f["kind"] == "MEMORY_PRESSURE"]
+            agent.wait(found, LIFE / 2, what="finding")
+            time.sleep(8 * P)
+            (pressed,) = found()
+            self.assertGreaterEqual(evidence(pressed)["pressure_ns"], 0.2 * evidence(pressed)["period_ns"])
+            self.assertIn("had to make memory free, or to read pages back", pressed["message"])
             self.assertEqual(0, agent.stop())
 
 

@@ -95,8 +95,10 @@ class Switched(RunTest):
         aside = self.aside(first)
         first.kill()
         first.wait()
-        while is_there(aside):
+        until = time.monotonic() + 10 * harness.PATIENCE
+        while is_there(aside) and time.monotonic() < until:
             time.sleep(0.01)
+        self.assertFalse(is_there(aside))
         self.assertTrue(is_on())
         self.finish(second)
         self.assertFalse(is_on())

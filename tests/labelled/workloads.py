@@ -10,8 +10,8 @@ import os
 import sys
 
 DEMANDS = ("COMPUTE", "MEMORY", "STORAGE", "NETWORK_FS", "NETWORK", "WAITING_FOR", "MIXED")
-DENIED = ("NOTHING", "RUN_QUEUE", "THROTTLED", "RECLAIM")
-IO = "IO"  # a disk that a limit or others take away: sluice has no such answer, so it is not asked
+DENIED = ("NOTHING", "RUN_QUEUE", "THROTTLED", "RECLAIM", "IO")
+OF_A_LIMIT = "OF_A_LIMIT"  # a disk of which a limit takes a part: sluice has no such answer, so it is not asked
 
 WITH_DELAYS = "delay_"  # begins the name of a figure that there is with delay accounting alone
 
@@ -81,7 +81,7 @@ COMPUTING = (
            "its collector computes", truth=ONE_RUNS, around=("JDK",)),
 )
 
-LIMITED_DISK = {"denied": IO, "around": ("slow disk",)}
+LIMITED_DISK = {"denied": OF_A_LIMIT, "around": ("slow disk",)}
 STORAGE = (
     Workload("mapped file, cold", reading("mmap_cold"), "STORAGE", {"block": 0.8}, **LIMITED_DISK),
     Workload("read, cold", reading("read_cold"), "STORAGE", {"block": 0.8}, **LIMITED_DISK),
@@ -92,7 +92,7 @@ STORAGE = (
     Workload("a disk that is itself slow", reading("read_direct"), "STORAGE", {"block": 0.8}, around=("delayed disk",)),
     Workload("random reads of it", reading("read_random"), "STORAGE", {"block": 0.8}, around=("delayed disk",)),
     Workload("mapped file on it", reading("mmap_cold"), "STORAGE", {"block": 0.8}, around=("delayed disk",)),
-    Workload("reads beside eight readers", reading("read_direct"), "STORAGE", {"block": 0.8}, IO,
+    Workload("reads beside eight readers", reading("read_direct"), "STORAGE", {"block": 0.8}, "IO",
              around=("delayed disk", "8 readers"), why="the disk serves one at a time"),
     Workload("reading and computing", reading("read_and_compute"), "MIXED", {"block": 0.35, "wants_cpu": 0.35},
              around=("delayed disk",)),

@@ -35,6 +35,8 @@ struct kept_record {
 	bool has_usage, has_bill;
 	struct usage usage;
 	struct bill bill;			/* a program's */
+	bool has_group;
+	struct group_use group;
 	struct finding_record finding;		/* kind, message and the arrays' contents are owned */
 };
 
@@ -151,6 +153,9 @@ record_work(struct world *w, enum topic topic, const struct work_record *r)
 
 	n->phase = r->phase;
 	n->work = *r;
+	n->has_group = r->cgroup != NULL;
+	if (r->cgroup != NULL)
+		n->group = *r->cgroup;
 	n->engine = record_copy(r->engine);
 	n->work_dir = record_copy(r->work_dir);
 	n->source = record_copy(r->source);

@@ -100,6 +100,16 @@ sample_usage_record(void)
 	    .comm = "bwa", .tool = "bwa mem", .interval_ns = 10000000000, .usage = sample_usage() };
 }
 
+static inline const struct group_use *
+sample_group(void)
+{
+	static struct group_use u = { .memory_peak_bytes = { 31, true }, .oom_kills = { 32, true },
+		.throttled_ns = { 33, true }, .cpu_some_ns = { 34, true }, .memory_some_ns = { 35, true },
+		.memory_full_ns = { 36, true }, .io_some_ns = { 37, true } };
+
+	return &u;
+}
+
 static inline struct work_record
 sample_work(void)
 {
@@ -113,7 +123,7 @@ sample_work(void)
 		.failed_programs = 1, .lost_events = 4, .exit_code = { 0, true },
 		.exit_signal = { 9, true }, .bound = BOUND_MIXED,
 		.shares = { { 0.5, true }, { 0.125, true }, { 0, false }, { 0.25, true }, { 0.1, true } },
-		.energy_uj = { 24, true }, .energy_source = ENERGY_HWMON_POWER,
+		.energy_uj = { 24, true }, .energy_source = ENERGY_HWMON_POWER, .cgroup = sample_group(),
 	};
 }
 

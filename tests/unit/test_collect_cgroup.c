@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "collect/cgroup.h"
+#include "collect/cgroup_use.h"
 #include "collect/proctext.h"
 #include "tree.h"
 
@@ -423,6 +424,49 @@ this_machine_can_be_read(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void
+use_is_that_of_the_group_alone(void **state)
+{
+	struct group_use use;
+
+	(void)state;
+	tree_write(&tree, "cg/v2/a/memory.peak", "99999999\n");
+	tree_write(&tree, "cg/v2/a/b/memory.peak", "1234567\n");
+	tree_write(&tree, "cg/v2/a/b/memory.events", "low 0\nhigh 3\nmax 4\noom 2\noom_kill 1\noom_group_kill 0\n");
+	tree_write(&tree, "cg/v2/a/b/cpu.stat", "usage_usec 9\nnr_throttled 3\nthrottled_usec 250\n");
+	tree_write(&tree, "cg/v2/a/b/cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n");
+	tree_write(&tree, "cg/v2/a/b/memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=20\n"
+	    "full avg10=0.00 avg60=0.00 avg300=0.00 total=10\n");
+	tree_write(&tree, "cg/v2/a/b/io.pressure", "full avg10=0.00 avg60=0.00 avg300=0.00 total=10\n");
+	open_v2("/");
+	assert_true(cgroup_use_read(mounts, "/a/b", NULL, &use));
+	assert_true(use.memory_peak_bytes.known && use.memory_peak_bytes.value == 1234567);
+	assert_true(use.oom_kills.known && use.oom_kills.value == 1);
+	assert_true(use.throttled_ns.known && use.throttled_ns.value == 250000);
+	assert_true(use.cpu_some_ns.known && use.cpu_some_ns.value == 7000);
+	assert_true(use.memory_some_ns.value == 20000 && use.memory_full_ns.value == 10000);
+	assert_false(use.io_some_ns.known || use.io_full_ns.known);	/* the file is malformed */
+	assert_false(cgroup_use_read(mounts, "/a/gone", NULL, &use));
+	assert_false(cgroup_use_read(mounts, "/a/../a/b", NULL, &use));
+	assert_false(cgroup_use_read(mounts, NULL, "/a/b", &use));
+	assert_false(use.memory_peak_bytes.known);
+}
+
+static void
+use_of_v1_is_of_two_hierarchies(void **state)
+{
+	struct group_use use;
+
+	(void)state;
+	tree_write(&tree, "cg/memory/job/memory.max_usage_in_bytes", "4096\n");
+	tree_write(&tree, "cg/memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+	tree_write(&tree, "cg/cpu/job/cpu.stat", "nr_periods 5\nnr_throttled 3\nthrottled_time 1500\n");
+	open_v1();
+	assert_true(cgroup_use_read(mounts, "/", "/job", &use));
+	assert_true(use.memory_peak_bytes.value == 4096 && use.oom_kills.value == 2 && use.throttled_ns.value == 1500);
+	assert_false(use.memory_full_ns.known);
+}
+
 int
 main(void)
 {
@@ -440,6 +484,8 @@ main(void)
 		TEST(a_host_without_cgroups_is_no_error),
 		TEST(real_groups_limit_what_they_say),
 		TEST(names_below_a_users_folder_are_the_users),
+		TEST(use_is_that_of_the_group_alone),
+		TEST(use_of_v1_is_of_two_hierarchies),
 		TEST(this_machine_can_be_read),
 	};
 

@@ -149,6 +149,26 @@ what_is_no_folder_or_a_link_is_not(void **state)
 }
 
 static void
+a_device_is_that_of_the_folder(void **state)
+{
+	static const char text[] = "   8       1 sda1 3 0 8 9 4 0 24 1 0 5000 9\n   8       2 sda2 1 2 3 4 5 6 7 8 9 10 11\n";
+	struct disks *d = mounts("@ 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 0:40 / /tmp rw - tmpfs t rw\n"
+	    "3 1 8:2 / /n rw - nfs server:/t rw\n");
+	struct disk_counts c = { 0 };
+
+	(void)state;
+	assert_true(disks_device(d, "/home/u", &c));
+	assert_true(c.major == 8 && c.minor == 1);
+	assert_true(disks_counts(text, strlen(text), &c));
+	assert_true(c.bytes == 32 * 512 && c.busy_ns == UINT64_C(5000000000));
+	assert_false(disks_device(d, "/tmp/x", &c));
+	assert_false(disks_device(d, "/n", &c));
+	c = (struct disk_counts){ .major = 8, .minor = 3 };
+	assert_false(disks_counts(text, strlen(text), &c));
+	disks_free(d);
+}
+
+static void
 malformed_mounts_hide_no_others(void **state)
 {
 	struct disks *d;
@@ -185,6 +205,7 @@ main(void)
 		cmocka_unit_test(another_namespace_is_asked_by_its_device),
 		cmocka_unit_test(another_mount_at_the_same_point_is_not),
 		cmocka_unit_test(what_is_no_folder_or_a_link_is_not),
+		cmocka_unit_test(a_device_is_that_of_the_folder),
 		cmocka_unit_test(malformed_mounts_hide_no_others),
 	};
 

@@ -165,6 +165,7 @@ disks_of_every_column_count_are_read(void **state)
 	assert_word(disk.name, "vda");
 	assert_int_equal(disk.read_bytes, 2521466 * 512);
 	assert_int_equal(disk.write_bytes, 1188920 * 512);
+	assert_true(disk.busy_ms > 0);
 	assert_int_equal(proctext_next_disk(&at, &len, &disk), 1);
 	assert_word(disk.name, "sda1");
 	assert_int_equal(disk.read_bytes, 3 * 512);

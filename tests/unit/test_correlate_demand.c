@@ -204,7 +204,7 @@ memory_is_its_own_where_it_is_full(void **state)
 static void
 a_limit_of_each_is_that_of_the_largest_program(void **state)
 {
-	struct demand_limits limits = { { 2 * GIB, true }, { 10 * GIB, true }, { 2, true }, { 3 * GIB, true }, false };
+	struct demand_limits limits = { { 2 * GIB, true }, { 10 * GIB, true }, { 2, true }, { 3 * GIB, true } };
 	struct usage swaps = with(with(work(1, 4000), USAGE_WAIT_SWAP_NS, 5 * S), USAGE_PEAK_RSS_BYTES, 3 * GIB / 2);
 
 	(void)state;
@@ -213,6 +213,29 @@ a_limit_of_each_is_that_of_the_largest_program(void **state)
 	assert_int_equal(verdict_within(swaps, &limits).demand, DEMAND_COMPUTE);
 	limits.peak_bytes.value = 9 * GIB;		/* of the host's, which all of them share */
 	assert_int_equal(verdict_within(swaps, &limits).demand, DEMAND_MEMORY);
+}
+
+/* Eight others read the same disk as much as it does: on an idle host it would wait for a ninth of the time. */
+static void
+a_disk_that_others_use_is_denied(void **state)
+{
+	struct demand_limits limits = host;
+	struct usage u = with(work(1, 200), USAGE_BLOCK_IO_DELAY_NS, 9700 * MS), half;
+	struct verdict v;
+
+	(void)state;
+	limits.others_io = (struct opt_double){ 8.0 / 9, true };
+	v = verdict_within(u, &limits);
+	assert_int_equal(v.demand, DEMAND_STORAGE);
+	assert_int_equal(v.denied, DENIED_IO);
+	assert_true(v.denied_share.value > 0.85 && v.denied_share.value < 0.88);
+	limits.others_io.value = 0.05;
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_NOTHING);
+	/* It computes for as long as the disk would take without the others. */
+	half = with(work(1, 1000), USAGE_BLOCK_IO_DELAY_NS, 9000 * MS);
+	assert_int_equal(verdict_within(half, &host).demand, DEMAND_STORAGE);
+	limits.others_io.value = 8.0 / 9;
+	assert_int_equal(verdict_within(half, &limits).demand, DEMAND_MIXED);
 }
 
 /* Work on 4 GiB where it may have 3 at a time: the kernel compresses and finds pages, 4 of 10 s. */
@@ -301,6 +324,7 @@ main(void)
 		cmocka_unit_test(the_share_that_is_denied),
 		cmocka_unit_test(memory_is_its_own_where_it_is_full),
 		cmocka_unit_test(a_limit_of_each_is_that_of_the_largest_program),
+		cmocka_unit_test(a_disk_that_others_use_is_denied),
 		cmocka_unit_test(what_swaps_computes_for_its_memory),
 		cmocka_unit_test(unknown_time_is_guessed),
 		cmocka_unit_test(confidence_is_what_is_known_and_how_clear_it_is),

@@ -433,10 +433,10 @@ a_run_without_an_engine(void **state)
 static struct disk_space room;
 
 static bool
-space(const char *folder, uint32_t pid, uint32_t mnt_ns, struct disk_space *ret, void *arg)
+space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, struct disk_space *ret, void *arg)
 {
 	(void)arg;
-	assert_true(pid > 0);
+	assert_true(pid > 0 && start_ns > 0);
 	assert_string_equal(folder, "/w");
 	*ret = room;
 	return mnt_ns == 12;

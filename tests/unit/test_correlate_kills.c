@@ -177,6 +177,13 @@ what_a_container_leaves_has_no_finding(void **state)
 	signalled_by_kernel(&left, SIGKILL);
 	ends_of(&left, SIGKILL);
 	assert_int_equal(findings(), 0);
+	/* What came into it by docker exec is no child of the first. */
+	left = forks(&w, &job);
+	left.context.pid_ns = 77;
+	execs(&w, &left, "healthcheck");
+	signalled_by_kernel(&left, SIGKILL);
+	ends_of(&left, SIGKILL);
+	assert_int_equal(findings(), 0);
 	signalled_by_kernel(&first, SIGKILL);
 	ends_of(&first, SIGKILL);
 	assert_int_equal(findings(), 1);
@@ -199,6 +206,29 @@ another_user_does_other_work(void **state)
 	ends_of(&tool, SIGTERM);
 	assert_int_equal(findings(), 1);
 	assert_string_equal(finding(0)->finding.kind, "KILLED");
+}
+
+/* What a batch script has left in the background is ended by the step's daemon as the script ends. */
+static void
+what_a_script_leaves_has_no_finding(void **state)
+{
+	struct being step, script, left;
+
+	(void)state;
+	step = forks(&w, NULL);
+	step.context.uid = 0;
+	execs(&w, &step, "slurmstepd: [1.batch]");
+	script = child(&step, "bash -c all");
+	left = child(&script, "dask-worker x");
+	signalled(&script, &step, SIGTERM);	/* the limit of time */
+	ends_of(&script, SIGTERM);
+	assert_int_equal(findings(), 1);
+	script = child(&step, "bash -c all");
+	left = child(&script, "dask-worker x");
+	exits(&w, &script, 0);
+	signalled(&left, &step, SIGKILL);
+	ends_of(&left, SIGKILL);
+	assert_int_equal(findings(), 1);
 }
 
 /* ( sleep 1; kill $! ) & of a script: what the kernel knows of the sender is what it forked from. */
@@ -384,6 +414,7 @@ main(void)
 		T(the_kernel_ends_what_its_user_asks_for),
 		T(what_a_container_leaves_has_no_finding),
 		T(another_user_does_other_work),
+		T(what_a_script_leaves_has_no_finding),
 		T(a_young_fork_of_the_same_work_is_own),
 		T(what_the_engine_ends),
 		T(what_a_task_does_to_its_own_programs_is_none),

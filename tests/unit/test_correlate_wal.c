@@ -111,6 +111,7 @@ a_checkpoint_is_the_whole_state(void **state)
 	options.start_after_ns = SECOND;
 	life_open(&l, &options);
 	tell_story(&l, 5, 400, 0, 0);
+	assert_true(correlator_charge(l.w.c, 1000000000, ENERGY_HWMON, SECOND) > 0);
 	checkpoints(&l);
 	len = l.entries.len;
 	before = malloc(len);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/steps.h"
 #include "identify/jobs.h"
 
 #define TIME "[Sun Nov 29 16:54:15 2026]\n"
@@ -482,6 +483,39 @@ a_search_ends(void **state)
 	free(command);
 }
 
+/* One long output, which begins at each byte of the command, and many short ones that are nowhere in it. */
+static void
+a_search_ends_whatever_the_outputs_are(void **state)
+{
+	char text[2048], outputs[1020], *command = malloc(32769);
+	struct steps outer;
+
+	memset(command, 'x', 32768);
+	command[32768] = '\0';
+	for (int kind = 0; kind < 2; kind++) {
+		clock_t begin;
+
+		memset(outputs, 'x', sizeof(outputs) - 1);
+		outputs[sizeof(outputs) - 1] = '\0';
+		for (size_t at = 7; kind == 1 && at + 3 < sizeof(outputs); at += 10)
+			memcpy(outputs + at, "y, ", 3);
+		for (int i = 0; i < 128; i++) {
+			snprintf(text, sizeof(text), TIME "localrule r:\n    output: %s\n    jobid: %d\n", outputs, i);
+			logs(text);
+		}
+		begin = clock();
+		assert_false(seek(1, command));
+		assert_true(clock() - begin < CLOCKS_PER_SEC / 10);	/* some 2 ms without sanitizers */
+		/* What it takes is the program's that is judged. */
+		steps_begin(&outer, 1000);
+		assert_false(seek(1, command));
+		assert_true(steps_end(&outer));
+		teardown(state);
+		setup(state);
+	}
+	free(command);
+}
+
 static void
 long_lines_do_no_harm(void **state)
 {
@@ -548,6 +582,7 @@ main(void)
 		TEST(wildcards_become_a_sample),
 		TEST(the_last_128_jobs_are_kept),
 		TEST(a_search_ends),
+		TEST(a_search_ends_whatever_the_outputs_are),
 		TEST(long_lines_do_no_harm),
 		TEST(commands_are_equal_in_a_shell_and_in_a_record),
 	};

@@ -28,7 +28,7 @@ FIELDS = (
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak", "anon_bytes", "shmem_bytes", "swap_bytes")
 """The fields that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
@@ -151,6 +151,13 @@ COLUMNS: dict[str, list[Column]] = {
 _UNREAD_ALWAYS = ("schema_version",)
 _UNREAD_USAGE = tuple(f"usage.{name}" for name in _SPLIT)
 _UNREAD_BILL = tuple(f"bill.{name}" for name in BILL)
+_UNREAD_CGROUP = tuple(
+    f"cgroup.{name}"
+    for name in (
+        "memory_peak_bytes", "oom_kills", "throttled_ns", "cpu_some_ns", "memory_some_ns", "memory_full_ns",
+        "io_some_ns", "io_full_ns",
+    )
+)  # fmt: skip
 
 UNREAD: dict[str, tuple[str, ...]] = {
     "program": (
@@ -160,7 +167,7 @@ UNREAD: dict[str, tuple[str, ...]] = {
     "usage": (
         *_UNREAD_ALWAYS, *_UNREAD_USAGE, "ppid", "start_time", "program_index", "parent_program_id", "forked",
     ),
-    "task": (*_UNREAD_ALWAYS, *_UNREAD_USAGE),
+    "task": (*_UNREAD_ALWAYS, *_UNREAD_USAGE, *_UNREAD_CGROUP),
     "run": (*_UNREAD_ALWAYS, *_UNREAD_USAGE),
     "host": (*_UNREAD_ALWAYS, "kernel", "architecture", "swap_bytes", "swap_free_bytes", "threads"),
     "finding": (*_UNREAD_ALWAYS, "evidence", "causes"),

@@ -105,6 +105,7 @@ const DENIED = {
 	RUN_QUEUE: "others had the CPUs",
 	THROTTLED: "the quota of its control group was used up",
 	RECLAIM: "it had to wait for memory",
+	IO: "others used its disk",
 };
 const word_of = name => name.toLowerCase().replaceAll("_", " ");
 const demand_color = demand => `var(--${DEMANDS[demand] ? word_of(demand).replaceAll(" ", "-") : "unknown"})`;

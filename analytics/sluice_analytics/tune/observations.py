@@ -186,7 +186,7 @@ def _why_longer(task: TaskRow, usual: dict[str, float]) -> tuple[str, dict[str, 
 
 
 def _denied(tasks: Iterable[TaskRow], what: str) -> list[TaskRow]:
-    """Tasks to which much was denied, most of it by what: RUN_QUEUE, THROTTLED or RECLAIM."""
+    """Tasks to which much was denied, most of it by what: RUN_QUEUE, THROTTLED, RECLAIM or IO."""
     return [
         t for t in tasks if t.denied == what and (t.denied_share or 0) >= MUCH_DENIED and (t.wall_ns or 0) >= DENIED_NS
     ]
@@ -297,6 +297,26 @@ def reclaimed(tasks: Iterable[TaskRow]) -> list[Observation]:
             },
         )
         for t in _denied(tasks, "RECLAIM")
+    ]
+
+
+def contended(tasks: Iterable[TaskRow]) -> list[Observation]:
+    """Tasks that waited for a disk which others used as well."""
+    return [
+        Observation(
+            "IO_CONTENTION",
+            "WARNING",
+            t.task_id,
+            f"{label(t)} lost {units.percent(t.denied_share)} of its time, most of it because the disk on which it "
+            "works was busy with what others read and wrote",
+            {
+                "denied_share": t.denied_share,
+                "block_io_ns": t.bill.get("block_io_ns"),
+                "read_bytes": t.usage.read_bytes,
+                "write_bytes": t.usage.write_bytes,
+            },
+        )
+        for t in _denied(tasks, "IO")
     ]
 
 

@@ -82,6 +82,7 @@ def load(
         *observations.starved(rows, contended),
         *observations.throttled(rows),
         *observations.reclaimed(rows),
+        *observations.contended(rows),
         *observations.pressure_of_hosts(hosts, run.start_time, last),
         *observations.gap_observations(quiet, rows, run.wall_ns),
         *observations.retries(rows),

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contention: others' part of what a disk did while work waited for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "correlate/contention.h"
+#include "correlate/state.h"
+#include "findings_kit.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+static struct disk_counts counts;
+
+static bool
+disk(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, struct disk_counts *ret, void *arg)
+{
+	(void)arg;
+	if (folder == NULL) {
+		assert_true(ret->major == counts.major && ret->minor == counts.minor);
+	} else {
+		assert_string_equal(folder, "/w");
+		assert_true(pid > 0 && start_ns > 0 && mnt_ns == 12);
+	}
+	*ret = counts;
+	return counts.major != 0;
+}
+
+static struct correlator_options
+host(void)
+{
+	struct correlator_options options = world_options();
+
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	return options;
+}
+
+/* A task that waits for its disk for 9 of 10 s, in which that does so much for it and for others. Returns its end. */
+static const struct kept_record *
+task_that_waits(uint64_t own, uint64_t others, uint64_t busy_ms, bool dies)
+{
+	struct correlator_options options = host();
+	struct being driver, job;
+
+	world_begin(&w, &options, true);
+	forget_kept(&w);
+	counts = (struct disk_counts){ 8, 1, 5000 * MIB, 77 * SECOND };
+	w.c->ops.disk = disk;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	if (dies) {
+		world_dies(&w, &options);
+		w.c->ops.disk = disk;
+	}
+	w.now += 9 * SECOND;
+	works(&w, &job, 1000);
+	job.c.thread_ns += 9 * SECOND;
+	job.c.wait_block_ns += 9 * SECOND;
+	job.c.read_bytes += own;
+	counts.bytes += own + others;
+	counts.busy_ns += busy_ms * MS;
+	exits(&w, &job, 0);
+	w.now += 60 * SECOND;
+	correlator_tick(w.c, w.now, true);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
+	return record_at(&w, TOPIC_TASK, PHASE_END, 0);
+}
+
+static void
+others_who_use_the_disk_deny_it(void **state)
+{
+	(void)state;
+	assert_int_equal(task_that_waits(10 * MIB, 80 * MIB, 9000, false)->work.verdict.denied, DENIED_IO);
+}
+
+static void
+what_it_uses_alone_is_not_denied(void **state)
+{
+	(void)state;
+	assert_int_equal(task_that_waits(90 * MIB, 0, 9000, false)->work.verdict.denied, DENIED_NOTHING);
+}
+
+static void
+a_disk_that_idles_denies_nothing(void **state)
+{
+	(void)state;
+	assert_int_equal(task_that_waits(10 * MIB, 80 * MIB, 400, false)->work.verdict.denied, DENIED_NOTHING);
+}
+
+static void
+it_outlives_the_agent(void **state)
+{
+	(void)state;
+	assert_int_equal(task_that_waits(10 * MIB, 80 * MIB, 9000, true)->work.verdict.denied, DENIED_IO);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(others_who_use_the_disk_deny_it),
+		T(what_it_uses_alone_is_not_denied),
+		T(a_disk_that_idles_denies_nothing),
+		T(it_outlives_the_agent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
