@@ -21,6 +21,9 @@
 #define DISKSTATS_MAX (4u << 20)
 #define KEPT_NS UINT64_C(60000000000)
 
+/* What mounts are read for. Programs that begin, as many as a user likes, must not keep rooms from being looked at. */
+enum purpose { FOR_ROOM, FOR_DISK };
+
 struct other {
 	uint32_t mnt_ns;		/* 0: the place is free */
 	uint64_t read_ns;
@@ -33,7 +36,7 @@ struct agent_spaces {
 	struct disks *own;		/* NULL: it could not be read */
 	struct file_text diskstats;
 	uint64_t diskstats_ns;		/* second_ns as it was read */
-	unsigned reads;			/* of others in that second */
+	unsigned reads[2];		/* of others in that second: for rooms, and for disks of what begins */
 	size_t bytes;			/* of others */
 	struct other others[OTHERS_MAX];
 };
@@ -76,7 +79,7 @@ spaces_now(struct agent *a)
 	if (s->own == NULL || s->second_ns != a->second_ns) {
 		disks_free(s->own);
 		s->own = NULL;
-		s->reads = 0;
+		s->reads[FOR_ROOM] = s->reads[FOR_DISK] = 0;
 		s->second_ns = a->second_ns;
 		if (disks_read("/proc/self/mountinfo", &s->own) < 0)
 			return NULL;
@@ -118,7 +121,7 @@ make_room(struct agent_spaces *s, size_t bytes)
 
 /* Returns the mounts of the namespace, in which the program with that PID is; NULL: unknown, or not in this second. */
 static const struct disks *
-mounts_of(struct agent_spaces *s, uint32_t pid, uint64_t since_ns, uint32_t mnt_ns)
+mounts_of(struct agent_spaces *s, enum purpose purpose, uint32_t pid, uint64_t since_ns, uint32_t mnt_ns)
 {
 	struct other *o = place_of(s, mnt_ns);
 	struct disks *mounts;
@@ -126,11 +129,11 @@ mounts_of(struct agent_spaces *s, uint32_t pid, uint64_t since_ns, uint32_t mnt_
 
 	/* A younger program may be in a namespace that has the number of one that is gone. New ones are read first. */
 	if (o->mnt_ns == mnt_ns && since_ns < o->read_ns &&
-	    (s->second_ns - o->read_ns < KEPT_NS || s->reads >= READS_MAX / 2))
+	    (s->second_ns - o->read_ns < KEPT_NS || s->reads[purpose] >= READS_MAX / 2))
 		return o->mounts;
-	if (s->reads >= READS_MAX)
+	if (s->reads[purpose] >= READS_MAX)
 		return NULL;
-	s->reads++;
+	s->reads[purpose]++;
 	snprintf(path, sizeof(path), "/proc/%u/mountinfo", pid);
 	if (disks_read(path, &mounts) < 0)
 		return NULL;
@@ -143,18 +146,18 @@ mounts_of(struct agent_spaces *s, uint32_t pid, uint64_t since_ns, uint32_t mnt_
 
 /* Returns the mounts that a program has; NULL: unknown. */
 static const struct disks *
-mounts_now(struct agent_spaces *s, uint32_t pid, uint64_t since_ns, uint32_t mnt_ns)
+mounts_now(struct agent_spaces *s, enum purpose purpose, uint32_t pid, uint64_t since_ns, uint32_t mnt_ns)
 {
 	if (s == NULL || mnt_ns == 0)
 		return NULL;
-	return mnt_ns == s->mnt_ns ? s->own : mounts_of(s, pid, since_ns, mnt_ns);
+	return mnt_ns == s->mnt_ns ? s->own : mounts_of(s, purpose, pid, since_ns, mnt_ns);
 }
 
 bool
 agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, struct disk_space *ret, void *arg)
 {
 	struct agent_spaces *s = spaces_now(arg);
-	const struct disks *mounts = mounts_now(s, pid, start_ns, mnt_ns);
+	const struct disks *mounts = mounts_now(s, FOR_ROOM, pid, start_ns, mnt_ns);
 
 	return mounts != NULL && disks_space(s->own, mounts, folder, ret);
 }
@@ -165,7 +168,7 @@ agent_disk(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
 	struct agent_spaces *s = spaces_now(arg);
 
 	if (folder != NULL) {
-		const struct disks *mounts = mounts_now(s, pid, start_ns, mnt_ns);
+		const struct disks *mounts = mounts_now(s, FOR_DISK, pid, start_ns, mnt_ns);
 
 		if (mounts == NULL || !disks_device(mounts, folder, ret))
 			return false;

@@ -7,6 +7,7 @@
 
 #include "correlate/contention.h"
 #include "correlate/energy.h"
+#include "correlate/groups.h"
 #include "correlate/memory.h"
 #include "correlate/process.h"
 #include "correlate/rows.h"
@@ -25,17 +26,22 @@ enter(struct work *w, const struct process *p, uint64_t since_ns)
 }
 
 static void
-leave(struct work *w, const struct process *p, const struct usage *usage, bool has_failed, uint64_t end_ns)
+leave(struct correlator *c, struct work *w, const struct process *p, const struct usage *usage, bool has_failed,
+    uint64_t end_ns)
 {
 	work_add(w, usage, has_failed, end_ns);
 	memory_leave(&w->held, p);
+	if (w->live == 0)
+		contention_end(c, w);
 }
 
 static void
-withdraw(struct work *w, const struct process *p)
+withdraw(struct correlator *c, struct work *w, const struct process *p)
 {
 	work_withdraw(w);
 	memory_leave(&w->held, p);
+	if (w->live == 0)
+		contention_end(c, w);
 }
 
 void
@@ -44,15 +50,13 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 	struct task *t = p->is_overhead ? NULL : p->task;
 
 	p->row = row_of(c, p);
-	if (p->row != NULL) {
+	if (p->row != NULL)
 		enter(&p->row->work, p, p->program_start_ns);
-		if (p->row->work.programs == 1)
-			contention_begin(c, &p->row->work.disk, t != NULL ? t->work_dir : NULL, p);
-	}
 	if (t == NULL)
 		return;
 	enter(&t->work, p, since_ns);
 	energy_enter_task(p);
+	groups_joined(c, p);
 	task_joined(c, t, p, at_ns);
 }
 
@@ -76,15 +80,15 @@ account_leave(struct correlator *c, struct process *p, const struct usage *usage
 	work_add(&c->all, p->run != NULL ? usage : &none, has_failed, end_ns);
 	energy_ended(p, usage);
 	if (p->row != NULL)
-		leave(&p->row->work, p, usage, has_failed, end_ns);
+		leave(c, &p->row->work, p, usage, has_failed, end_ns);
 	if (p->run != NULL) {
-		leave(&p->run->work, p, usage, has_failed, end_ns);
+		leave(c, &p->run->work, p, usage, has_failed, end_ns);
 		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
 		struct usage own = title_usage(p, usage);
 
-		leave(&p->task->work, p, &own, has_failed, end_ns);
+		leave(c, &p->task->work, p, &own, has_failed, end_ns);
 		wal_task(c, p->task);
 	}
 	p->row = NULL;
@@ -95,14 +99,14 @@ account_withdraw(struct correlator *c, struct process *p)
 {
 	work_withdraw(&c->all);
 	if (p->row != NULL)
-		withdraw(&p->row->work, p);
+		withdraw(c, &p->row->work, p);
 	if (p->run != NULL) {
-		withdraw(&p->run->work, p);
+		withdraw(c, &p->run->work, p);
 		energy_leave_run(p);
 		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
-		withdraw(&p->task->work, p);
+		withdraw(c, &p->task->work, p);
 		energy_leave_task(p);
 		wal_task(c, p->task);
 	}
@@ -113,15 +117,15 @@ void
 account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 {
 	if (p->row != NULL)
-		withdraw(&p->row->work, p);
+		withdraw(c, &p->row->work, p);
 	p->row = NULL;
 	if (p->task != NULL && !p->is_overhead) {
 		struct usage own = title_usage(p, &p->latest);
 
 		if (p->title->is_taken) {
-			leave(&p->task->work, p, &own, false, now_ns);
+			leave(c, &p->task->work, p, &own, false, now_ns);
 		} else {
-			withdraw(&p->task->work, p);	/* the program did not belong to that task */
+			withdraw(c, &p->task->work, p);	/* the program did not belong to that task */
 			energy_leave_task(p);
 		}
 		wal_task(c, p->task);

@@ -6,6 +6,9 @@
 
 #include <stddef.h>
 
+/* A sample stands for a second: by so much more than the delays say, a few of them are not wrong by chance. */
+#define SAMPLES_COUNT_NS UINT64_C(5000000000)
+
 /* The parts that are sampled, and their fields. */
 static const struct {
 	enum bill_part part;
@@ -75,8 +78,8 @@ take_delays(struct division *d, const struct usage *u)
 		block -= at_most(swap, block);
 	if (elsewhere > 0)
 		block = share(block, on_disk, on_disk + elsewhere);
-	/* Of a program whose delay is no possible one a sum has only the samples: they are much more then. */
-	if (block < on_disk / 2)
+	/* Of a program whose delay is no possible one a sum has only the samples: they are much more then, and many. */
+	if (block < on_disk / 2 && on_disk - block > SAMPLES_COUNT_NS)
 		block = on_disk;
 	take(d, BILL_BLOCK_IO, block);
 	take(d, BILL_SWAP, swap);

@@ -7,32 +7,76 @@
 #include <stddef.h>
 
 #include "correlate/process.h"
+#include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/work.h"
 #include "model/usage.h"
 
-void
-contention_begin(struct correlator *c, struct disk_counts *since, const char *folder, const struct process *p)
+/* Asks for the counts of the disk with that number. */
+static bool
+ask(const struct correlator *c, struct disk_counts *ret)
 {
-	*since = (struct disk_counts){ 0 };
-	if (c->ops.disk == NULL || c->wal.is_replaying || folder == NULL || !p->has_context ||
-	    !c->ops.disk(folder, p->id.pid, p->id.start_ns, p->context.mnt_ns, since, c->arg))
-		*since = (struct disk_counts){ 0 };
+	return ret->major != 0 && c->ops.disk(NULL, 0, 0, 0, ret, c->arg);
+}
+
+/* Sets the disk of p's work, and its counts. */
+static bool
+find(const struct correlator *c, const char *folder, const struct process *p, struct disk_counts *ret)
+{
+	if (folder != NULL)
+		return p->has_context &&
+		    c->ops.disk(folder, p->id.pid, p->id.start_ns, p->context.mnt_ns, ret, c->arg);
+	if (p->run == NULL)
+		return false;
+	*ret = p->run->work.contention.since;
+	return ask(c, ret);
+}
+
+void
+contention_begin(struct correlator *c, struct work *w, const char *folder, const struct process *p)
+{
+	struct disk_counts now = w->contention.since;
+
+	if (c->ops.disk == NULL || c->wal.is_replaying)
+		return;
+	if (!(w->programs == 1 ? find(c, folder, p, &now) : ask(c, &now)))
+		now = (struct disk_counts){ 0 };
+	w->contention.since = now;
+}
+
+/* Adds what the disk has done since programs are live. False: it is unknown. */
+static bool
+add_live(const struct correlator *c, struct contention *k)
+{
+	struct disk_counts now = k->since;
+
+	if (!ask(c, &now) || now.bytes < k->since.bytes || now.busy_ns < k->since.busy_ns)
+		return false;
+	k->bytes += now.bytes - k->since.bytes;
+	k->busy_ns += now.busy_ns - k->since.busy_ns;
+	return true;
+}
+
+void
+contention_end(struct correlator *c, struct work *w)
+{
+	if (c->ops.disk != NULL && !c->wal.is_replaying && !add_live(c, &w->contention))
+		w->contention = (struct contention){ 0 };
 }
 
 struct opt_double
-contention_of(const struct correlator *c, const struct disk_counts *since, const struct usage *usage,
-    uint64_t wall_ns)
+contention_of(const struct correlator *c, const struct work *w, const struct usage *usage, uint64_t until_ns)
 {
-	struct disk_counts now = { .major = since->major, .minor = since->minor };
-	uint64_t own, all;
+	struct contention k = w->contention;
+	uint64_t own, live_ns = w->busy_ns;
 
-	if (since->major == 0 || c->ops.disk == NULL || !usage_has(usage, USAGE_READ_BYTES) ||
-	    !usage_has(usage, USAGE_WRITE_BYTES) || !c->ops.disk(NULL, 0, 0, 0, &now, c->arg) ||
-	    now.bytes <= since->bytes)
+	if (k.since.major == 0 || c->ops.disk == NULL || !usage_has(usage, USAGE_READ_BYTES) ||
+	    !usage_has(usage, USAGE_WRITE_BYTES) || (w->live > 0 && !add_live(c, &k)) || k.bytes == 0)
 		return (struct opt_double){ 0 };
+	if (w->live > 0 && until_ns > w->busy_since_ns)
+		live_ns += until_ns - w->busy_since_ns;
 	own = usage->value[USAGE_READ_BYTES] + usage->value[USAGE_WRITE_BYTES];
-	all = now.bytes - since->bytes;
-	if ((double)(now.busy_ns - since->busy_ns) < CONTENTION_BUSY * (double)wall_ns || own >= all)
+	if ((double)k.busy_ns < CONTENTION_BUSY * (double)live_ns || own >= k.bytes)
 		return (struct opt_double){ 0, true };
-	return (struct opt_double){ 1 - (double)own / (double)all, true };
+	return (struct opt_double){ 1 - (double)own / (double)k.bytes, true };
 }

@@ -2,15 +2,16 @@
  * SPDX-License-Identifier: Apache-2.0
  * contention: how much of the work of a disk was for others than a task or run that waited for it.
  *
- * The disk is the one under the folder where the work began; its bytes and busy time are those of /proc/diskstats since
- * then, the work's own are read_bytes and write_bytes of its programs. Of a disk that was busy for
- * CONTENTION_BUSY of the wall time,
+ * The disk is the one under the folder where the work began; of a task whose folder is not known that of its run. Its
+ * bytes and busy time are those of /proc/diskstats while programs of the work were live, the work's own bytes are
+ * read_bytes and write_bytes of its programs. Of a disk that was busy for CONTENTION_BUSY of that time,
  *
  *   others = 1 - own / (bytes of the disk)
  *
  * Where it reads from elsewhere, or writes what the kernel has not written yet, its own are too many, and others too
- * few: what is denied is rather understated. It is unknown of a network file system, tmpfs, an overlay, and of work
- * that ended in the second in which it began.
+ * few: what is denied is rather understated. It is unknown of a network file system, tmpfs, an overlay, of work that
+ * ended in the second in which it began, and of a disk that was plugged in anew meanwhile. Of work whose last program
+ * ended while no agent ran, all counts that the disk has had until the next one began.
  */
 #ifndef SLUICE_CORRELATE_CONTENTION_H
 #define SLUICE_CORRELATE_CONTENTION_H
@@ -24,13 +25,21 @@
 struct correlator;
 struct process;
 struct usage;
+struct work;
 
 #define CONTENTION_BUSY 0.5
 
-/* Notes what the disk of folder, where p's program works, has done so far; folder NULL: nothing is known. */
-void contention_begin(struct correlator *c, struct disk_counts *since, const char *folder, const struct process *p);
-/* Returns the others' part of what the disk has done since, 0 to 1. usage: of the work, which took wall_ns. */
-struct opt_double contention_of(const struct correlator *c, const struct disk_counts *since, const struct usage *usage,
-    uint64_t wall_ns);
+struct contention {
+	struct disk_counts since;	/* as programs last began to be live; major 0: unknown */
+	uint64_t bytes, busy_ns;	/* of the times before */
+};
+
+/* Must be called when w begins to have a live program, p, which works in folder; NULL: on the disk of p's run. */
+void contention_begin(struct correlator *c, struct work *w, const char *folder, const struct process *p);
+/* Must be called when w no longer has a live program. */
+void contention_end(struct correlator *c, struct work *w);
+/* Returns the others' part of what the disk has done for w, 0 to 1. usage: of w, until then. */
+struct opt_double contention_of(const struct correlator *c, const struct work *w, const struct usage *usage,
+    uint64_t until_ns);
 
 #endif

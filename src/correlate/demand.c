@@ -87,18 +87,26 @@ taken_by_others(const struct bill *b, double wall, const struct demand_limits *l
 	return own < queue ? queue - own : 0;
 }
 
-/* Divides the time in which nothing is known to have worked: k->whole is set to it and all else. */
+/* Returns what of the time in which nothing is known to have worked is unknown; the rest of it are waits. */
+static double
+unknown_of(const struct bill *b, double rest)
+{
+	double unknown = part(b, BILL_UNKNOWN), waited = 0;
+
+	for (enum bill_part p = BILL_PIPE; p < BILL_UNKNOWN; p++)
+		waited += part(b, p);
+	return unknown + waited > 0 ? rest * unknown / (unknown + waited) : rest;
+}
+
+/* Divides the time in which nothing is known to have worked. */
 static void
 divide_rest(struct kinds *k, const struct usage *u, const struct bill *b, double rest, double wall_s)
 {
-	double unknown = part(b, BILL_UNKNOWN), waited = 0;
 	double net = number(u, USAGE_NET_RX_BYTES) + number(u, USAGE_NET_TX_BYTES);
 	double storage = number(u, USAGE_READ_BYTES) + number(u, USAGE_WRITE_BYTES);
 	enum demand guess = DEMAND_WAITING_FOR;
 
-	for (enum bill_part p = BILL_PIPE; p < BILL_UNKNOWN; p++)
-		waited += part(b, p);
-	k->guessed = unknown + waited > 0 ? rest * unknown / (unknown + waited) : rest;
+	k->guessed = unknown_of(b, rest);
 	k->of[DEMAND_WAITING_FOR] = rest - k->guessed;
 	if (net > 0 && net >= NETWORK_BYTES_PER_S * wall_s)
 		guess = DEMAND_NETWORK;
@@ -136,6 +144,9 @@ kinds_of(const struct usage *u, const struct bill *b, double wall, const struct 
 	denied = k.denied[DENIED_RUN_QUEUE] + k.denied[DENIED_THROTTLED] + k.denied[DENIED_RECLAIM] +
 	    k.denied[DENIED_IO];
 	rest = wall - denied - work;
+	/* What is unknown beside waits for a disk is most likely another such wait, of which others had the same part. */
+	if (rest > 0 && k.denied[DENIED_IO] > 0)
+		rest -= unknown_of(b, rest) * k.denied[DENIED_IO] / (work + k.denied[DENIED_IO]);
 	if (rest > 0)
 		divide_rest(&k, u, b, rest, wall_s);
 	k.whole = work + (rest > 0 ? rest : 0);

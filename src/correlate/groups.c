@@ -14,61 +14,91 @@
 #include "correlate/process.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
+#include "correlate/wal.h"
 
 #define SHARED UINT64_MAX
 
-/* Returns true if p lives where a task may be alone. */
-static bool
-is_there(const struct process *p)
+/* The control groups of a program in which a task may be alone; NULL: that one is none, or is not known. */
+struct apart {
+	struct cgroup_path *v2, *v1;
+};
+
+static struct apart
+apart_of(struct correlator *c, const struct process *p)
 {
 	const struct location *l = p->location;
+	struct apart a = { 0 };
 
-	return l != NULL && p->is_announced && !p->is_over && (l->container != NULL || l->placement.step[0] != '\0');
+	if (l == NULL || !p->is_announced || p->is_over)
+		return a;
+	if (l->is_apart_v2)
+		a.v2 = cgroup_find(c, l->key.v2, true);
+	if (l->is_apart_v1)
+		a.v1 = cgroup_find(c, l->key.v1, false);
+	return a;
 }
 
-/* Notes of whose task, if any, a program is where p is. */
+/* Notes of whose task, if any, a program in a group is. */
 static void
-see(struct location *l, const struct process *p)
+see(struct correlator *c, struct cgroup_path *g, const struct process *p)
 {
-	uint64_t number = p->task != NULL ? p->task->number : SHARED;
+	/* Of what ran before this host was followed nothing is known: a group with a program of then had others, too. */
+	uint64_t number = p->task != NULL && p->observed_us == 0 ? p->task->number : SHARED;
 
-	if (l->only_task == 0)
-		l->only_task = number;
-	else if (l->only_task != number)
-		l->only_task = SHARED;
+	if (g == NULL || g->only_task == number || g->only_task == SHARED)
+		return;
+	g->only_task = g->only_task == 0 ? number : SHARED;
+	wal_cgroup(c, g);
 }
 
-static const char *
-path_of(struct correlator *c, uint64_t id, bool is_v2)
+void
+groups_joined(struct correlator *c, const struct process *p)
 {
-	const struct cgroup_path *g = cgroup_find(c, id, is_v2);
+	struct apart a = apart_of(c, p);
 
-	return g != NULL && strcmp(g->path, "/") != 0 ? g->path : NULL;
+	if (c->ops.group == NULL || p->task == NULL)
+		return;
+	see(c, a.v2, p);
+	see(c, a.v1, p);
+}
+
+/* Takes over what is known of use. */
+static void
+take(struct group_use *to, const struct group_use *use)
+{
+#define TAKE(name) if (use->name.known) to->name = use->name;
+	GROUP_USE_EACH(TAKE)
+#undef TAKE
 }
 
 static void
-keep(struct task *t, const struct location *l, const struct group_use *use)
+keep(struct correlator *c, struct task *t, const struct apart *a, const struct group_use *use)
 {
-	bool is_same = (t->group_of.v2 == l->key.v2 && t->group_of.v1 == l->key.v1) ||
-	    (t->group_of.v2 == 0 && t->group_of.v1 == 0);
+	uint64_t v2 = a->v2 != NULL ? a->v2->key.id : 0, v1 = a->v1 != NULL ? a->v1->key.id : 0;
+	struct group_use before = t->group;
+	bool is_same = t->has_group && t->group_of.v2 == v2 && t->group_of.v1 == v1;
 
 	if (t->has_group && !is_same && use->memory_peak_bytes.value <= t->group.memory_peak_bytes.value)
 		return;
-	t->group = *use;
-	t->group_of.v2 = l->key.v2;
-	t->group_of.v1 = l->key.v1;
+	if (!is_same)
+		t->group = (struct group_use){ 0 };
+	take(&t->group, use);
+	t->group_of.v2 = v2;
+	t->group_of.v1 = v1;
 	t->has_group = true;
+	/* The rest is in the log as of the last record. */
+	if (!is_same || before.memory_peak_bytes.value != t->group.memory_peak_bytes.value ||
+	    before.oom_kills.value != t->group.oom_kills.value)
+		wal_task(c, t);
 }
 
 static void
-ask(struct correlator *c, struct task *t, struct location *l)
+ask(struct correlator *c, struct task *t, const struct apart *a)
 {
-	const char *v2 = path_of(c, l->key.v2, true), *v1 = path_of(c, l->key.v1, false);
 	struct group_use use;
 
-	l->asked_in = c->pass;
-	if ((v2 != NULL || v1 != NULL) && c->ops.group(v2, v1, &use, c->arg))
-		keep(t, l, &use);
+	if (c->ops.group(a->v2 != NULL ? a->v2->path : NULL, a->v1 != NULL ? a->v1->path : NULL, &use, c->arg))
+		keep(c, t, a, &use);
 }
 
 void
@@ -80,19 +110,30 @@ groups_pass(struct correlator *c)
 	if (c->ops.group == NULL)
 		return;
 	for (struct process *p = c->processes; p != NULL; p = p->next) {
-		if (is_there(p))
-			see(p->location, p);
+		struct apart a = apart_of(c, p);
+
+		see(c, a.v2, p);
+		see(c, a.v1, p);
 	}
 	for (struct process *p = c->processes; p != NULL; p = p->next) {
-		struct location *l = p->location;
+		struct apart a = apart_of(c, p);
+		struct cgroup_path *first;
 
-		if (!is_there(p) || p->task == NULL || l->only_task != p->task->number || l->counted_in == c->pass)
+		if (p->task == NULL)
 			continue;
-		l->counted_in = c->pass;
+		if (a.v2 != NULL && a.v2->only_task != p->task->number)
+			a.v2 = NULL;
+		if (a.v1 != NULL && a.v1->only_task != p->task->number)
+			a.v1 = NULL;
+		first = a.v2 != NULL ? a.v2 : a.v1;
+		if (first == NULL || first->counted_in == c->pass)
+			continue;
+		first->counted_in = c->pass;
 		groups++;
-		if (asked < GROUPS_ASKED_MAX && c->pass - l->asked_in >= apart) {
+		if (asked < GROUPS_ASKED_MAX && c->pass - first->asked_in >= apart) {
 			asked++;
-			ask(c, p->task, l);
+			first->asked_in = c->pass;
+			ask(c, p->task, &a);
 		}
 	}
 	c->groups = groups;

@@ -88,6 +88,17 @@ group_of(const struct cgroup_path *g)
 	return g != NULL ? (struct placement_group){ g->path, g->users_names } : (struct placement_group){ 0 };
 }
 
+/* Returns whether a control group is a container's, or that of a step of a job, and not one that serves them. */
+static bool
+is_apart(struct correlator *c, const struct cgroup_path *g)
+{
+	const struct placement_group groups[] = { group_of(g), { 0 } };
+	struct placement placement;
+
+	return g != NULL && placement_of_groups(c->rules, groups, &placement) && !placement.is_outside &&
+	    (placement.has_container || placement.step[0] != '\0');
+}
+
 /* of: the program whose location it is. */
 static void
 judge(struct correlator *c, struct location *l, const struct program_context *of)
@@ -106,6 +117,8 @@ judge(struct correlator *c, struct location *l, const struct program_context *of
 	take_limits(l, v1);
 	steps_begin(&rules, RULES_STEPS);
 	placement_of_groups(c->rules, groups, &l->placement);
+	l->is_apart_v2 = is_apart(c, v2);
+	l->is_apart_v1 = is_apart(c, v1);
 	if (steps_end(&rules))
 		judgement_gave_up(c, of);
 	keep_names(c, &l->placement);

@@ -36,8 +36,7 @@ struct location {
 	struct pod *pod;		/* a reference; NULL: none */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
-	uint64_t only_task;		/* of groups.c: number of the task whose programs alone were seen; 0: none */
-	uint64_t counted_in, asked_in;	/* passes */
+	bool is_apart_v2, is_apart_v1;	/* the path alone names a container, in which it is, or a step */
 };
 
 struct location *location_ref(struct location *l);		/* l may be NULL */

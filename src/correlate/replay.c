@@ -95,6 +95,7 @@ replay_cgroup(struct correlator *c, struct wal_reader *r)
 	g->cpus = read.cpus;
 	g->memory_bytes = read.memory_bytes;
 	g->users_names = read.users_names;
+	g->only_task = read.only_task;
 	return 0;
 }
 

@@ -132,7 +132,7 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 	rec.requested_memory_bytes = r->memory_bytes;
 	work_record_fill(c, r, &w, now_ns, &usage, &rec);
 	/* Containers of another's run have limits of their own; a batch job has one for all of it. */
-	work_record_judge(c, &w.disk, r != c->whole && r->job_id == NULL, &rec);
+	work_record_judge(c, &w, r != c->whole && r->job_id == NULL, &rec);
 	rec.head.sample = r->sample;
 	rec.engine = r->engine;
 	rec.source = r->source;
@@ -274,8 +274,8 @@ void
 run_joined(struct correlator *c, struct run *r, const struct process *p, uint64_t at_ns)
 {
 	r->has_ended = false;
-	if (r->work.programs == 1)
-		contention_begin(c, &r->work.disk, r->work_dir, p);
+	if (r->work.live == 1)
+		contention_begin(c, &r->work, r->work_dir, p);
 	if (!r->has_started) {
 		r->has_started = true;
 		r->start_ns = p->program_start_ns;

@@ -161,7 +161,7 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 	r.requested_memory_bytes = t->memory_bytes;
 	r.cgroup = t->has_group ? &t->group : NULL;
 	work_record_fill(c, t->run, &t->work, now_ns, &usage, &r);
-	work_record_judge(c, &t->work.disk, false, &r);
+	work_record_judge(c, &t->work, false, &r);
 	if (t->scheduler != NULL) {
 		r.scheduler = t->scheduler;
 		r.job_id = t->job_id;
@@ -183,8 +183,8 @@ void
 task_joined(struct correlator *c, struct task *t, const struct process *p, uint64_t at_ns)
 {
 	t->has_ended = false;
-	if (t->work.programs == 1)
-		contention_begin(c, &t->work.disk, t->work_dir, p);
+	if (t->work.live == 1)
+		contention_begin(c, &t->work, t->work_dir, p);
 	if (!t->has_started) {
 		t->has_started = true;
 		task_emit(c, t, PHASE_START, at_ns);

@@ -31,16 +31,17 @@
 
 #define CGROUP_ROWS(ROW) \
 	ROW(VALUE, 2, 0, u64, key.id) \
-	ROW(FLAGS, 2, 4, , ) \
+	ROW(FLAGS, 2, 5, , ) \
 	ROW(BOOL, 2, 0, , key.is_v2) \
 	ROW(OPT, 2, 1, real, cpus) \
 	ROW(OPT, 2, 2, u64, memory_bytes) \
-	ROW(SOME, 7, 3, u32, users_names)
+	ROW(SOME, 7, 3, u32, users_names) \
+	ROW(SOME, 15, 4, u64, only_task)
 
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 33, , ) \
+	ROW(FLAGS, 2, 35, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -79,16 +80,18 @@
 	ROW(SOME, 12, 27, u32, episode_findings) \
 	ROW(SOME, 14, 28, u64, work.energy.uj) \
 	ROW(SOME, 14, 28, meter, work.energy.source) \
-	ROW(SOME, 15, 29, u32, work.disk.major) \
-	ROW(SOME, 15, 30, u32, work.disk.minor) \
-	ROW(SOME, 15, 31, u64, work.disk.bytes) \
-	ROW(SOME, 15, 32, u64, work.disk.busy_ns)
+	ROW(SOME, 15, 29, u32, work.contention.since.major) \
+	ROW(SOME, 15, 30, u32, work.contention.since.minor) \
+	ROW(SOME, 15, 31, u64, work.contention.since.bytes) \
+	ROW(SOME, 15, 32, u64, work.contention.since.busy_ns) \
+	ROW(SOME, 15, 33, u64, work.contention.bytes) \
+	ROW(SOME, 15, 34, u64, work.contention.busy_ns)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
-	ROW(FLAGS, 2, 34, , ) \
+	ROW(FLAGS, 2, 38, , ) \
 	ROW(BOOL, 2, 0, , is_named) \
 	ROW(BOOL, 2, 1, , has_started) \
 	ROW(BOOL, 2, 2, , has_ended) \
@@ -126,10 +129,14 @@
 	ROW(OPT, 15, 27, u64, group.memory_full_ns) \
 	ROW(OPT, 15, 28, u64, group.io_some_ns) \
 	ROW(OPT, 15, 29, u64, group.io_full_ns) \
-	ROW(SOME, 15, 30, u32, work.disk.major) \
-	ROW(SOME, 15, 31, u32, work.disk.minor) \
-	ROW(SOME, 15, 32, u64, work.disk.bytes) \
-	ROW(SOME, 15, 33, u64, work.disk.busy_ns)
+	ROW(SOME, 15, 30, u32, work.contention.since.major) \
+	ROW(SOME, 15, 31, u32, work.contention.since.minor) \
+	ROW(SOME, 15, 32, u64, work.contention.since.bytes) \
+	ROW(SOME, 15, 33, u64, work.contention.since.busy_ns) \
+	ROW(SOME, 15, 34, u64, work.contention.bytes) \
+	ROW(SOME, 15, 35, u64, work.contention.busy_ns) \
+	ROW(SOME, 15, 36, u64, group_of.v2) \
+	ROW(SOME, 15, 37, u64, group_of.v1)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {

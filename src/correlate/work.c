@@ -143,11 +143,14 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 }
 
 void
-work_record_judge(const struct correlator *c, const struct disk_counts *disk, bool is_limit_of_each,
-    struct work_record *r)
+work_record_judge(const struct correlator *c, const struct work *w, bool is_limit_of_each, struct work_record *r)
 {
 	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes, r->requested_cpus,
-		r->peak_memory_bytes, contention_of(c, disk, r->usage, r->wall_ns), is_limit_of_each };
+		r->peak_memory_bytes, { 0 }, is_limit_of_each };
+
+	/* The disk is only asked about work that has waited for one. */
+	if (bill_ns(&r->bill, BILL_BLOCK_IO) > 0)
+		limits.others_io = contention_of(c, w, r->usage, w->start_ns + r->wall_ns);
 
 	if (!limits.cpus.known || (c->options.host_cpus.known && c->options.host_cpus.value < limits.cpus.value))
 		limits.cpus = c->options.host_cpus;

@@ -6,9 +6,9 @@
 #define SLUICE_CORRELATE_WORK_H
 
 #include "correlate/bill.h"
+#include "correlate/contention.h"
 #include "correlate/energy.h"
 #include "correlate/memory.h"
-#include "model/disk_counts.h"
 #include "model/record.h"
 #include "model/usage.h"
 
@@ -29,7 +29,7 @@ struct work {
 	struct own_bill own;		/* of a task or run */
 	struct held_together held;
 	struct energy energy;		/* of a task or run */
-	struct disk_counts disk;	/* as it began, of a task or run; major 0: unknown */
+	struct contention contention;	/* of a task or run */
 };
 
 void work_enter(struct work *w, uint64_t now_ns);	/* one more program, which is live */
@@ -45,10 +45,10 @@ void work_merge(struct work *to, const struct work *from);
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);
 /*
- * Decides what r, filled in, would be bound by and what it was denied. disk: as its work began. is_limit_of_each: its
- * programs may be in several control groups, each with the memory limit that r has.
+ * Decides what r, which was filled in of w, would be bound by and what it was denied. is_limit_of_each: its programs
+ * may be in several control groups, each with the memory limit that r has.
  */
-void work_record_judge(const struct correlator *c, const struct disk_counts *disk, bool is_limit_of_each,
+void work_record_judge(const struct correlator *c, const struct work *w, bool is_limit_of_each,
     struct work_record *r);
 /* Sets exit code or signal from a wait(2) status. */
 void work_set_status(struct work_record *r, int status);

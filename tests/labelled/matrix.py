@@ -69,8 +69,9 @@ def execute(workload, place, has_delays, outcome):
         run = [*surroundings.DIES_WITH_PARENT, harness.SLUICE, "run", "--own-probes", "--quiet", "--task", TASK,
                "--lake", lake, "--", *surroundings.DIES_WITH_PARENT, *command]
         with oracle.Oracle(place) as watched:
+            # Where its file is: the folder of a task is the disk of which sluice asks what others do with it.
             sluice = subprocess.Popen(run, env=harness.plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.PIPE, text=True)
+                                      stderr=subprocess.PIPE, text=True, cwd=os.path.dirname(place.file or "") or None)
             try:
                 watched.watch(sluice.pid, harness.SLUICE)
                 _, complaint = sluice.communicate(timeout=place.seconds * 5 + 60)

@@ -93,7 +93,7 @@ class JudgeTest(unittest.TestCase):
     def test_a_label_that_is_not_borne_out(self):
         workload = WORKLOAD["more than its limit, swapped to a disk"]
         figures = {"major_faults": 5000, "delay_memory": 0.1}
-        self.assertEqual(["delay_memory 0.10, not 0.3 or more"], judge.untrue(workload, figures, has_delays=True))
+        self.assertEqual(["delay_memory 0.10, not 0.2 or more"], judge.untrue(workload, figures, has_delays=True))
         self.assertEqual([], judge.untrue(workload, figures, has_delays=False))
         self.assertEqual(["major_faults 2.00, not 1000 or more"],
                          judge.untrue(workload, {"major_faults": 2}, has_delays=False))

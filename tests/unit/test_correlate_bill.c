@@ -113,12 +113,14 @@ delays_beat_samples(void **state)
 static void
 delays_of_less_than_half_of_the_samples_are_not_whole(void **state)
 {
-	struct usage u = with(with(ten_seconds(1000), USAGE_BLOCK_IO_DELAY_NS, 3 * S), USAGE_WAIT_BLOCK_NS, 7 * S);
-	struct bill b = bill(u);
+	struct usage u = with(ten_seconds(1000), USAGE_BLOCK_IO_DELAY_NS, 2 * S);
+	struct bill b = bill(with(u, USAGE_WAIT_BLOCK_NS, 8 * S));
 
 	(void)state;
-	assert_int_equal(bill_ns(&b, BILL_BLOCK_IO), 7 * S);
-	assert_int_equal(bill_ns(&b, BILL_UNKNOWN), 2 * S);
+	assert_int_equal(bill_ns(&b, BILL_BLOCK_IO), 8 * S);
+	assert_int_equal(bill_ns(&b, BILL_UNKNOWN), 1 * S);
+	b = bill(with(u, USAGE_WAIT_BLOCK_NS, 5 * S));		/* of few samples one or two may be wrong by chance */
+	assert_int_equal(bill_ns(&b, BILL_BLOCK_IO), 2 * S);
 }
 
 /* Since 5.18 block I/O includes what was read from swap. */

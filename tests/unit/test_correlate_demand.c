@@ -231,6 +231,11 @@ a_disk_that_others_use_is_denied(void **state)
 	assert_true(v.denied_share.value > 0.85 && v.denied_share.value < 0.88);
 	limits.others_io.value = 0.05;
 	assert_int_equal(verdict_within(u, &limits).denied, DENIED_NOTHING);
+	/* Where some of its time is unknown, most of that is the disk's, too. */
+	limits.others_io.value = 8.0 / 9;
+	v = verdict_within(with(work(1, 200), USAGE_BLOCK_IO_DELAY_NS, 8200 * MS), &limits);
+	assert_int_equal(v.demand, DEMAND_STORAGE);
+	assert_int_equal(v.denied, DENIED_IO);
 	/* It computes for as long as the disk would take without the others. */
 	half = with(work(1, 1000), USAGE_BLOCK_IO_DELAY_NS, 9000 * MS);
 	assert_int_equal(verdict_within(half, &host).demand, DEMAND_STORAGE);

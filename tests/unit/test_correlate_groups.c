@@ -123,6 +123,7 @@ a_session_is_no_group_of_its_own(void **state)
 static void
 what_others_use_too_is_not(void **state)
 {
+	struct correlator_options options = host();
 	struct being driver, first, second;
 	const struct being *all[] = { &driver, &first, &second };
 
@@ -136,6 +137,28 @@ what_others_use_too_is_not(void **state)
 	assert_int_equal(asked, 0);
 	exits(&w, &second, 0);
 	pass(all, 2);			/* its numbers are of both */
+	assert_int_equal(asked, 0);
+	world_dies(&w, &options);
+	w.c->ops.group = group;
+	pass(all, 2);
+	assert_int_equal(asked, 0);
+}
+
+/* No pass has seen the first, which may have had any amount of memory. */
+static void
+what_another_one_had_for_a_moment_is_not(void **state)
+{
+	struct being driver, first, second;
+	const struct being *all[] = { &driver, &second };
+
+	(void)state;
+	begins();
+	peak = 5 << 20;
+	driver = child_in(NULL, STEP + 1, "snakemake -c2");
+	first = child_in(&driver, STEP, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'");
+	exits(&w, &first, 0);
+	second = child_in(&driver, STEP, "sh -c python_-m_snakemake_--target-jobs_'align:sample=B'");
+	pass(all, 2);
 	assert_int_equal(asked, 0);
 }
 
@@ -168,6 +191,7 @@ main(void)
 		T(a_step_has_its_group),
 		T(a_session_is_no_group_of_its_own),
 		T(what_others_use_too_is_not),
+		T(what_another_one_had_for_a_moment_is_not),
 		T(the_next_agent_has_what_was_read),
 	};
 
