@@ -74,6 +74,20 @@ reads_pages_back(const struct usage *u, double wall_s)
 	return faults >= MAJOR_FAULTS && faults >= MAJOR_FAULTS_PER_S * wall_s;
 }
 
+/*
+ * Returns whether a program fills its limit with pages of files, and has read more than twice as much: they are evicted
+ * and read anew. What is read once into as much memory is only read.
+ */
+static bool
+is_full_of_files(const struct usage *u, const struct demand_limits *limits)
+{
+	double largest = number(u, USAGE_PEAK_RSS_BYTES);
+
+	return limits->memory_limit_bytes.known && limits->memory_limit_bytes.value > 0 &&
+	    largest >= MEMORY_IS_FULL * (double)limits->memory_limit_bytes.value &&
+	    number(u, USAGE_READ_BYTES) > 2 * largest;
+}
+
 /* Returns the time for which its threads waited for a CPU that others had, not they themselves. */
 static double
 taken_by_others(const struct bill *b, double wall, const struct demand_limits *limits)
@@ -121,7 +135,7 @@ kinds_of(const struct usage *u, const struct bill *b, double wall, const struct 
 {
 	struct kinds k = { .of = { 0 } };
 	double work, denied, rest, wall_s = wall / NS_PER_S, held = memory_held(u, limits), swapping = 0;
-	bool is_full = held >= MEMORY_IS_FULL;
+	bool is_full = held >= MEMORY_IS_FULL || is_full_of_files(u, limits);
 
 	if (held > 1 && reads_pages_back(u, wall_s))
 		swapping = least(number(u, USAGE_CPU_SYSTEM_NS), part(b, BILL_CPU));
@@ -144,7 +158,7 @@ kinds_of(const struct usage *u, const struct bill *b, double wall, const struct 
 	denied = k.denied[DENIED_RUN_QUEUE] + k.denied[DENIED_THROTTLED] + k.denied[DENIED_RECLAIM] +
 	    k.denied[DENIED_IO];
 	rest = wall - denied - work;
-	/* What is unknown beside waits for a disk is most likely another such wait, of which others had the same part. */
+	/* What is unknown beside waits for a disk is most likely another such wait, with the same part of others. */
 	if (rest > 0 && k.denied[DENIED_IO] > 0)
 		rest -= unknown_of(b, rest) * k.denied[DENIED_IO] / (work + k.denied[DENIED_IO]);
 	if (rest > 0)

@@ -16,7 +16,8 @@
  *   NETWORK      network
  *   WAITING_FOR  the rest; waiting_for names the largest of pipe, lock, timer, poll, stopped and other, else child
  *   MEMORY       swap and reclaim have SHARE_OF_MEMORY of whole, and its memory comes to MEMORY_IS_FULL of what it may
- *                have: it reads its own pages back. With MAJOR_FAULTS_PER_S of wall and MAJOR_FAULTS in all, block_io
+ *                have, or pages of files do in a program that has read more than twice as much: it reads pages back.
+ *                With MAJOR_FAULTS_PER_S of wall and MAJOR_FAULTS in all, block_io
  *                counts as such too, and if it holds more than it may have, a part of which is in swap then, its CPU
  *                time in the kernel, which compresses pages and looks for others
  *   MIXED        none has so much

@@ -42,7 +42,7 @@ apart_of(struct correlator *c, const struct process *p)
 static void
 see(struct correlator *c, struct cgroup_path *g, const struct process *p)
 {
-	/* Of what ran before this host was followed nothing is known: a group with a program of then had others, too. */
+	/* A group with a program from before this host was followed may have had others then. */
 	uint64_t number = p->task != NULL && p->observed_us == 0 ? p->task->number : SHARED;
 
 	if (g == NULL || g->only_task == number || g->only_task == SHARED)

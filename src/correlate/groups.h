@@ -3,11 +3,11 @@
  * groups: what the kernel counted of the control group that a task has to itself, as that of its container or of its
  * step.
  *
- * A task has a group to itself if the path says that it is a container's, or a step's of a scheduler, and each program
- * that was seen there, by passes or as it joined a task, is the task's. Another one, of no task or of another task, ends
- * that for good: the group's numbers are since it was made, and no longer of one task alone. So does one that ran before
- * the host was followed. What was read before stays. Other groups, as those of a session, may have programs that are
- * not followed. Which task a group is of is in the write-ahead log.
+ * A task has a group to itself if the path is that of a container, or of a step of a scheduler, and each program that
+ * was seen there, by passes or as it joined a task, is the task's. Another one, of no task or of another task, ends
+ * that for good: the group's numbers are since it was made, and no longer of one task alone. So does one that ran
+ * before the host was followed. What was read before stays. Other groups, as those of a session, may have programs
+ * that are not followed. Which task a group is of is in the write-ahead log.
  *
  * The group is the one in which the programs are: where a step has one for each of its ranks, or a container one below
  * its own, that is one of these. After a pass each such group is asked; GROUPS_ASKED_MAX in one pass, so that of more

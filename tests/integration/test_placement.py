@@ -2,6 +2,7 @@
 """Jobs and containers, by real control groups and real programs: every path of the fixtures, limits, and arguments."""
 import os
 import stat
+import sys
 import unittest
 
 import harness
@@ -112,6 +113,23 @@ class Places(SystemTest):
         self.assertEqual(96 << 20, runs[0]["requested_memory_bytes"])
         if has_cpus:
             self.assertEqual(0.5, runs[0]["requested_cpus"])
+
+    def test_a_step_that_is_alone_in_its_group_has_what_the_kernel_counted(self):
+        groups = self.groups(f"/slurm/uid_{os.getpid()}/job_{os.getpid()}/step_0/task_0")
+        paths = [os.path.join(g, name) for g in groups for name in ("memory.peak", "memory.max_usage_in_bytes")]
+        peaks = [path for path in paths if os.path.exists(path)]
+        if not peaks:
+            self.skipTest("no hierarchy here counts the peak of a group")
+        self.start()
+        self.run_in(groups, sys.executable, "-c", f"import time; x = bytearray({64 << 20}); time.sleep(4)")
+        with open(peaks[-1]) as f:
+            peak = int(f.read())
+        records = self.stop()
+        task, = records.works("task", scheduler="slurm", job_id=str(os.getpid()))
+        self.assertEqual("0", task["task"])
+        self.assertLessEqual(64 << 20, task["cgroup"]["memory_peak_bytes"])
+        self.assertLessEqual(task["cgroup"]["memory_peak_bytes"], peak)
+        self.assertEqual(0, task["cgroup"]["oom_kills"])
 
     def test_a_batch_script_tells_its_job_to_all_that_it_starts(self):
         spool = os.path.join(self.room, "spool", "job00042")

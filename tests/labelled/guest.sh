@@ -7,7 +7,7 @@ tree=${SLUICE_TREE:?is set by dev/kernels}
 export SLUICE_BUILD=${SLUICE_BUILD:?is set by dev/kernels}
 workloads=('NFS*' 'memory.high')
 
-modprobe -a ext4 loop nfsd nfsv4
+modprobe -a ext4 loop nfsd nfsv4 sch_netem
 truncate -s 1800M /dev/shm/disk.img
 mkfs.ext4 -q /dev/shm/disk.img
 mkdir /dev/shm/disk
@@ -17,13 +17,16 @@ export PATH=$tree/build/nfs/usr/sbin:$PATH
 cp "$tree/build/nfs/sbin/mount.nfs" /sbin/mount.nfs4
 mount -t nfsd nfsd /proc/fs/nfsd
 mkdir -p /var/lib/nfs/v4recovery /run/rpc_pipefs
-touch /var/lib/nfs/etab /var/lib/nfs/rmtab
+touch /var/lib/nfs/etab /var/lib/nfs/rmtab /etc/exports
 # A client of before may claim its files for so many seconds: there is none.
 echo 10 >/proc/fs/nfsd/nfsv4leasetime
 echo 10 >/proc/fs/nfsd/nfsv4gracetime
 rpc.nfsd --no-udp --no-nfs-version 3 2
 rpc.mountd --no-nfs-version 3
 sleep 12
+
+# Its server is as far away as another machine: over loopback alone the emulated CPUs are what is waited for.
+tc qdisc add dev lo root netem delay 5ms
 
 uname -sr
 TMPDIR=/dev/shm/disk PYTHONDONTWRITEBYTECODE=1 "$tree/build/venv/bin/python" "$tree/tests/labelled/matrix.py" --delays both "${workloads[@]}"

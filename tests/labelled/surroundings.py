@@ -193,7 +193,7 @@ def late_fuse(place):
 
 @contextlib.contextmanager
 def nfs(place):
-    """A share of this host, over loopback."""
+    """A share of this host, over loopback: the root of what it shares, for which no folder above is shared as well."""
     with open("/proc/filesystems") as f:
         known = {line.split()[-1] for line in f}
     if not {"nfsd", "nfs4"} <= known:
@@ -202,9 +202,9 @@ def nfs(place):
     os.makedirs(shared)
     os.makedirs(at)
     make_file(os.path.join(shared, "data"))
-    _run("exportfs", "-o", "rw,no_root_squash,insecure,fsid=1", "127.0.0.1:" + shared)
+    _run("exportfs", "-o", "rw,no_root_squash,insecure,fsid=0", "127.0.0.1:" + shared)
     with place.undo.step("exportfs", "-u", "127.0.0.1:" + shared), place.undo.step("umount", "--force", "--lazy", at):
-        _run("mount", "-t", "nfs4", "127.0.0.1:" + shared, at)
+        _run("mount", "-t", "nfs4", "127.0.0.1:/", at)
         place.file = os.path.join(at, "data")
         yield
 

@@ -200,6 +200,22 @@ memory_is_its_own_where_it_is_full(void **state)
 	assert_int_equal(verdict(swaps).demand, DEMAND_STORAGE);	/* a cold index, with memory to spare */
 }
 
+/* Pages of files are no memory of the task's, but they fill its limit: read once, or evicted and read anew. */
+static void
+files_that_do_not_fit_are_a_lack_of_memory(void **state)
+{
+	struct demand_limits limits = { .memory_limit_bytes = { 2 * GIB, true },
+		.host_memory_bytes = { 64 * GIB, true }, .cpus = { 2, true }, .peak_bytes = { GIB / 16, true } };
+	struct usage u = with(with(with(work(1, 500), USAGE_WAIT_BLOCK_NS, 9 * S), USAGE_MAJOR_FAULTS, 5000),
+	    USAGE_PEAK_RSS_BYTES, 2 * GIB);
+
+	(void)state;
+	assert_int_equal(verdict_within(with(u, USAGE_READ_BYTES, 2 * GIB), &limits).demand, DEMAND_STORAGE);
+	u = with(u, USAGE_READ_BYTES, 9 * GIB);
+	assert_int_equal(verdict_within(u, &limits).demand, DEMAND_MEMORY);
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_RECLAIM);
+}
+
 /* Two containers of a run, each with a limit of 2 GiB. */
 static void
 a_limit_of_each_is_that_of_the_largest_program(void **state)
@@ -328,6 +344,7 @@ main(void)
 		cmocka_unit_test(its_own_threads_deny_it_nothing),
 		cmocka_unit_test(the_share_that_is_denied),
 		cmocka_unit_test(memory_is_its_own_where_it_is_full),
+		cmocka_unit_test(files_that_do_not_fit_are_a_lack_of_memory),
 		cmocka_unit_test(a_limit_of_each_is_that_of_the_largest_program),
 		cmocka_unit_test(a_disk_that_others_use_is_denied),
 		cmocka_unit_test(what_swaps_computes_for_its_memory),
