@@ -6,7 +6,7 @@
  *   run_queue     run_delay without throttled
  *   throttled     sampled, at most run_delay: the kernel counts it as a wait for a CPU
  *   block_io      with delay accounting as the kernel counted it, without what it counts as swap as well; else, and
- *                 where the samples are more than twice as much, sampled: a sum lacks the delay of a program without one
+ *                 where the samples are more than twice as much, sampled: a sum lacks the delay of one without any
  *   swap          likewise: pages from swap, and those that had been evicted not long before
  *   network_fs    sampled. The kernel counts waits for pages of such a file system as block I/O: where both were
  *                 sampled, its figure is divided as the samples are
