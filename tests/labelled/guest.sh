@@ -26,7 +26,7 @@ rpc.mountd --no-nfs-version 3
 sleep 12
 
 # Its server is as far away as another machine: over loopback alone the emulated CPUs are what is waited for.
-tc qdisc add dev lo root netem delay 5ms
+tc qdisc add dev lo root netem delay 20ms
 
 uname -sr
 TMPDIR=/dev/shm/disk PYTHONDONTWRITEBYTECODE=1 "$tree/build/venv/bin/python" "$tree/tests/labelled/matrix.py" --delays both "${workloads[@]}"
