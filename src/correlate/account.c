@@ -50,8 +50,11 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 	struct task *t = p->is_overhead ? NULL : p->task;
 
 	p->row = row_of(c, p);
-	if (p->row != NULL)
+	if (p->row != NULL) {
 		enter(&p->row->work, p, p->program_start_ns);
+		if (p->row->work.live == 1)
+			contention_begin(c, &p->row->work, NULL, p);
+	}
 	if (t == NULL)
 		return;
 	enter(&t->work, p, since_ns);

@@ -75,8 +75,8 @@ reads_pages_back(const struct usage *u, double wall_s)
 }
 
 /*
- * Returns whether a program fills its limit with pages of files, and has read more than twice as much: they are evicted
- * and read anew. What is read once into as much memory is only read.
+ * Returns whether a program fills its limit with pages of files which are evicted and read anew: the kernel has counted
+ * delays for such. What is read once into as much memory is only read.
  */
 static bool
 is_full_of_files(const struct usage *u, const struct demand_limits *limits)
@@ -85,7 +85,7 @@ is_full_of_files(const struct usage *u, const struct demand_limits *limits)
 
 	return limits->memory_limit_bytes.known && limits->memory_limit_bytes.value > 0 &&
 	    largest >= MEMORY_IS_FULL * (double)limits->memory_limit_bytes.value &&
-	    number(u, USAGE_READ_BYTES) > 2 * largest;
+	    number(u, USAGE_READ_BYTES) > 2 * largest && number(u, USAGE_THRASHING_DELAY_NS) > 0;
 }
 
 /* Returns the time for which its threads waited for a CPU that others had, not they themselves. */
@@ -114,14 +114,14 @@ unknown_of(const struct bill *b, double rest)
 
 /* Divides the time in which nothing is known to have worked. */
 static void
-divide_rest(struct kinds *k, const struct usage *u, const struct bill *b, double rest, double wall_s)
+divide_rest(struct kinds *k, const struct usage *u, double waits, double unknown, double wall_s)
 {
 	double net = number(u, USAGE_NET_RX_BYTES) + number(u, USAGE_NET_TX_BYTES);
 	double storage = number(u, USAGE_READ_BYTES) + number(u, USAGE_WRITE_BYTES);
 	enum demand guess = DEMAND_WAITING_FOR;
 
-	k->guessed = unknown_of(b, rest);
-	k->of[DEMAND_WAITING_FOR] = rest - k->guessed;
+	k->guessed = unknown;
+	k->of[DEMAND_WAITING_FOR] = waits;
 	if (net > 0 && net >= NETWORK_BYTES_PER_S * wall_s)
 		guess = DEMAND_NETWORK;
 	else if (storage > 0 && storage >= STORAGE_BYTES_PER_S * wall_s)
@@ -134,7 +134,8 @@ static struct kinds
 kinds_of(const struct usage *u, const struct bill *b, double wall, const struct demand_limits *limits)
 {
 	struct kinds k = { .of = { 0 } };
-	double work, denied, rest, wall_s = wall / NS_PER_S, held = memory_held(u, limits), swapping = 0;
+	double work, denied, rest, waits = 0, unknown = 0;
+	double wall_s = wall / NS_PER_S, held = memory_held(u, limits), swapping = 0;
 	bool is_full = held >= MEMORY_IS_FULL || is_full_of_files(u, limits);
 
 	if (held > 1 && reads_pages_back(u, wall_s))
@@ -159,11 +160,14 @@ kinds_of(const struct usage *u, const struct bill *b, double wall, const struct 
 	    k.denied[DENIED_IO];
 	rest = wall - denied - work;
 	/* What is unknown beside waits for a disk is most likely another such wait, with the same part of others. */
-	if (rest > 0 && k.denied[DENIED_IO] > 0)
-		rest -= unknown_of(b, rest) * k.denied[DENIED_IO] / (work + k.denied[DENIED_IO]);
-	if (rest > 0)
-		divide_rest(&k, u, b, rest, wall_s);
-	k.whole = work + (rest > 0 ? rest : 0);
+	if (rest > 0) {
+		unknown = unknown_of(b, rest);
+		waits = rest - unknown;
+		if (k.denied[DENIED_IO] > 0)
+			unknown *= work / (work + k.denied[DENIED_IO]);
+		divide_rest(&k, u, waits, unknown, wall_s);
+	}
+	k.whole = work + waits + unknown;
 	return k;
 }
 

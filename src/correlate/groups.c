@@ -6,7 +6,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "correlate/cgroups.h"
 #include "correlate/correlator.h"
@@ -38,15 +37,32 @@ apart_of(struct correlator *c, const struct process *p)
 	return a;
 }
 
+/* What is known of a group is no longer the task's that had it to itself. */
+static void
+drop(struct correlator *c, const struct cgroup_path *g)
+{
+	struct task *t = task_find(c, g->only_task);
+
+	if (t == NULL || !t->has_group || g->key.id != (g->key.is_v2 ? t->group_of.v2 : t->group_of.v1))
+		return;
+	t->has_group = false;
+	t->group = (struct group_use){ 0 };
+	wal_task(c, t);
+}
+
 /* Notes of whose task, if any, a program in a group is. */
 static void
 see(struct correlator *c, struct cgroup_path *g, const struct process *p)
 {
-	/* A group with a program from before this host was followed may have had others then. */
-	uint64_t number = p->task != NULL && p->observed_us == 0 ? p->task->number : SHARED;
+	uint64_t number = p->task != NULL ? p->task->number : SHARED;
 
 	if (g == NULL || g->only_task == number || g->only_task == SHARED)
 		return;
+	/* One that was not seen to begin: the group may have had others before. */
+	if (g->only_task == 0 && p->observed_us != 0)
+		number = SHARED;
+	if (g->only_task != 0)
+		drop(c, g);
 	g->only_task = g->only_task == 0 ? number : SHARED;
 	wal_cgroup(c, g);
 }
@@ -62,33 +78,42 @@ groups_joined(struct correlator *c, const struct process *p)
 	see(c, a.v1, p);
 }
 
-/* Takes over what is known of use. */
-static void
-take(struct group_use *to, const struct group_use *use)
+/* Takes over a number if it is known. Returns whether that changed anything. */
+static bool
+take(struct opt_u64 *to, const struct opt_u64 *number)
 {
-#define TAKE(name) if (use->name.known) to->name = use->name;
+	bool is_new = number->known && (!to->known || to->value != number->value);
+
+	if (is_new)
+		*to = *number;
+	return is_new;
+}
+
+static bool
+take_all(struct group_use *to, const struct group_use *use)
+{
+	bool is_new = false;
+
+#define TAKE(name) is_new |= take(&to->name, &use->name);
 	GROUP_USE_EACH(TAKE)
 #undef TAKE
+	return is_new;
 }
 
 static void
 keep(struct correlator *c, struct task *t, const struct apart *a, const struct group_use *use)
 {
 	uint64_t v2 = a->v2 != NULL ? a->v2->key.id : 0, v1 = a->v1 != NULL ? a->v1->key.id : 0;
-	struct group_use before = t->group;
 	bool is_same = t->has_group && t->group_of.v2 == v2 && t->group_of.v1 == v1;
 
 	if (t->has_group && !is_same && use->memory_peak_bytes.value <= t->group.memory_peak_bytes.value)
 		return;
 	if (!is_same)
 		t->group = (struct group_use){ 0 };
-	take(&t->group, use);
 	t->group_of.v2 = v2;
 	t->group_of.v1 = v1;
 	t->has_group = true;
-	/* The rest is in the log as of the last record. */
-	if (!is_same || before.memory_peak_bytes.value != t->group.memory_peak_bytes.value ||
-	    before.oom_kills.value != t->group.oom_kills.value)
+	if (take_all(&t->group, use) || !is_same)
 		wal_task(c, t);
 }
 

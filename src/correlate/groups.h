@@ -6,7 +6,7 @@
  * A task has a group to itself if the path is that of a container, or of a step of a scheduler, and each program that
  * was seen there, by passes or as it joined a task, is the task's. Another one, of no task or of another task, ends
  * that for good: the group's numbers are since it was made, and no longer of one task alone. So does one that ran
- * before the host was followed. What was read before stays. Other groups, as those of a session, may have programs
+ * before the host was followed. What was read before is dropped. Other groups, as those of a session, may have programs
  * that are not followed. Which task a group is of is in the write-ahead log.
  *
  * The group is the one in which the programs are: where a step has one for each of its ranks, or a container one below

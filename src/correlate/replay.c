@@ -96,6 +96,9 @@ replay_cgroup(struct correlator *c, struct wal_reader *r)
 	g->memory_bytes = read.memory_bytes;
 	g->users_names = read.users_names;
 	g->only_task = read.only_task;
+	/* The number of a task that is gone stays taken. */
+	if (read.only_task != UINT64_MAX && read.only_task > c->next_task)
+		c->next_task = read.only_task;
 	return 0;
 }
 

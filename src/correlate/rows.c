@@ -11,7 +11,6 @@
 #include "correlate/bound.h"
 #include "correlate/contention.h"
 #include "correlate/process.h"
-#include "correlate/runs.h"
 #include "correlate/program_text.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
@@ -146,7 +145,6 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 {
 	const struct correlator_options *o = &c->options;
 	struct demand_limits limits = { o->memory_limit_bytes, o->host_memory_bytes, o->host_cpus };
-	const struct work *whole = c->whole != NULL ? &c->whole->work : NULL;
 	struct row *r, *next;
 	size_t n = 0;
 
@@ -156,8 +154,6 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 	*ret_rows = c->summary;
 	if (c->summary == NULL)
 		return 0;
-	if (whole != NULL)		/* others' part of the run's disk, over all of the run */
-		limits.others_io = contention_of(c, whole, &whole->done, whole->last_ns);
 	HASH_ITER(hh, c->rows, r, next) {
 		struct summary_row *s;
 
@@ -172,6 +168,7 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 		s->bill = bill_of_threads(&s->usage);
 		s->peak_memory_bytes = (struct opt_u64){ r->work.held.peak, r->work.held.peak > 0 };
 		limits.peak_bytes = s->peak_memory_bytes;
+		limits.others_io = contention_of(c, &r->work, &s->usage, r->work.last_ns);
 		s->verdict = demand_decide(&s->usage, &s->bill, s->wall_ns, &limits);
 		s->bound = bound_of(&s->verdict);
 		s->shares = bound_shares_of(&s->usage, s->wall_ns, &limits);

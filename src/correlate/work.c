@@ -31,8 +31,11 @@ void
 work_withdraw(struct work *w)
 {
 	w->programs--;
-	if (w->live > 0 && --w->live == 0)
-		w->end_ns = w->last_ns;
+	if (w->live == 0 || --w->live > 0)
+		return;
+	if (w->last_ns > w->busy_since_ns)	/* others have ended meanwhile */
+		w->busy_ns += w->last_ns - w->busy_since_ns;
+	w->end_ns = w->last_ns;
 }
 
 void

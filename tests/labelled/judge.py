@@ -54,9 +54,11 @@ def untrue(workload, figures, has_delays):
             if (has_delays or not name.startswith(WITH_DELAYS)) and figures[name] < least]
 
 
-def denied_is_right(workload, verdict, figures):
+def denied_is_right(workload, verdict, figures, has_delays):
     """None where it is not asked: others of this host took so much of its CPU that the label does not hold."""
     queued = figures["queued"]
+    if workload.is_denied_by_delays and not has_delays:
+        return None
     if workload.denied not in DENIED or (workload.denied != "RUN_QUEUE" and queued >= CROWDED):
         return None
     return verdict.denied == workload.denied or (queued >= ALONE and verdict.denied == "RUN_QUEUE")
@@ -69,4 +71,4 @@ def judge(workload, verdict, figures, outcome):
     is_wait = workload.demand == verdict.demand == "WAITING_FOR"
     outcome.marks = {"demand": verdict.demand in (workload.demand, *workload.also),
                      "waiting_for": verdict.waiting_for in workload.waits if is_wait else None,
-                     "denied": denied_is_right(workload, verdict, figures)}
+                     "denied": denied_is_right(workload, verdict, figures, outcome.delays)}

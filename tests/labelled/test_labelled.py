@@ -82,7 +82,10 @@ class JudgeTest(unittest.TestCase):
                 (alone, "NOTHING", BUSY, True), (alone, "RECLAIM", BUSY, False), (alone, "NOTHING", CROWDED, None),
                 (alone, judge.UNKNOWN, QUIET, False), (burnt, "RUN_QUEUE", CROWDED, True), (burnt, "NOTHING", CROWDED, False),
                 (disk, "NOTHING", QUIET, None)):
-            self.assertIs(right, judge.denied_is_right(workload, verdict("COMPUTE", answer), figures), (answer, figures))
+            self.assertIs(right, judge.denied_is_right(workload, verdict("COMPUTE", answer), figures, False), (answer, figures))
+        files = WORKLOAD["mapped file of more than its limit"]
+        for has_delays, right in ((True, False), (False, None)):
+            self.assertIs(right, judge.denied_is_right(files, verdict("STORAGE", "NOTHING"), QUIET, has_delays))
 
     def test_what_is_waited_for_is_asked_where_the_demand_is_right(self):
         for answer, right in ((verdict("WAITING_FOR", waiting_for="PIPE"), True), (verdict("STORAGE"), None),

@@ -42,6 +42,7 @@ class Workload:
     around: tuple[str, ...] = ()  # names of SURROUNDINGS
     peer: tuple[str, ...] = ()  # another program, outside of the workload; its first line is {port}
     also: tuple[str, ...] = ()  # other answers that are right, too
+    is_denied_by_delays: bool = False  # nothing but delay accounting shows what was denied: it is asked with it alone
     why: str = ""
 
 
@@ -150,8 +151,9 @@ LIMITED = (
              {"major_faults": 1000, "delay_memory": 0.3}, "RECLAIM", around=("limit of 128 MiB", "zram swap"),
              why="compressing is CPU time, and all of it is for want of memory"),
     Workload("mapped file of more than its limit", kind("mmap_again", "{file}", "6"), "MEMORY",
-             {"block": 0.6, "major_faults": 100}, "RECLAIM", around=("fair disk", "limit of 4 MiB"),
-             also=("STORAGE",), why="each wait is a read that memory would have spared; the kernel counts as thrash only some of them"),
+             {"block": 0.6, "major_faults": 100, "delay_memory": 0.02}, "RECLAIM", around=("fair disk", "limit of 4 MiB"),
+             also=("STORAGE",), is_denied_by_delays=True,
+             why="each wait is a read that memory would have spared; the kernel counts as thrash only some of them"),
     Workload("memory.high", kind("anon", "-", "256"), "MEMORY", {"delay_memory": 0.6}, "RECLAIM",
              around=("memory.high of 128 MiB", "disk swap")),
 )

@@ -212,6 +212,8 @@ files_that_do_not_fit_are_a_lack_of_memory(void **state)
 	(void)state;
 	assert_int_equal(verdict_within(with(u, USAGE_READ_BYTES, 2 * GIB), &limits).demand, DEMAND_STORAGE);
 	u = with(u, USAGE_READ_BYTES, 9 * GIB);
+	assert_int_equal(verdict_within(u, &limits).demand, DEMAND_STORAGE);	/* perhaps several files, one by one */
+	u = with(u, USAGE_THRASHING_DELAY_NS, S);
 	assert_int_equal(verdict_within(u, &limits).demand, DEMAND_MEMORY);
 	assert_int_equal(verdict_within(u, &limits).denied, DENIED_RECLAIM);
 }
@@ -252,6 +254,11 @@ a_disk_that_others_use_is_denied(void **state)
 	v = verdict_within(with(work(1, 200), USAGE_BLOCK_IO_DELAY_NS, 8200 * MS), &limits);
 	assert_int_equal(v.demand, DEMAND_STORAGE);
 	assert_int_equal(v.denied, DENIED_IO);
+	/* Waits that are known stay. */
+	u = with(with(work(1, 0), USAGE_BLOCK_IO_DELAY_NS, 3300 * MS), USAGE_WAIT_PIPE_NS, 3000 * MS);
+	v = verdict_within(u, &limits);
+	assert_int_equal(v.demand, DEMAND_WAITING_FOR);
+	assert_string_equal(v.waiting_for, "PIPE");
 	/* It computes for as long as the disk would take without the others. */
 	half = with(work(1, 1000), USAGE_BLOCK_IO_DELAY_NS, 9000 * MS);
 	assert_int_equal(verdict_within(half, &host).demand, DEMAND_STORAGE);

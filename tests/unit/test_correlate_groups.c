@@ -162,6 +162,32 @@ what_another_one_had_for_a_moment_is_not(void **state)
 	assert_int_equal(asked, 0);
 }
 
+/* Its figures are of the group as it was, and what the kernel counts of it is of both from then on. */
+static void
+what_another_one_comes_to_use_is_dropped(void **state)
+{
+	struct being driver, first, second;
+	const struct being *all[] = { &driver, &first, &second };
+
+	(void)state;
+	begins();
+	peak = 5 << 20;
+	driver = child_in(NULL, STEP + 1, "snakemake -c2");
+	first = child_in(&driver, STEP, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'");
+	pass(all, 2);
+	assert_true(last()->has_group);
+	second = child_in(&driver, STEP, "sh -c python_-m_snakemake_--target-jobs_'align:sample=B'");
+	pass(all, 3);
+	forget_kept(&w);
+	exits(&w, &first, 0);
+	exits(&w, &second, 0);
+	w.now += 60 * SECOND;
+	correlator_tick(w.c, w.now, true);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 2);
+	for (size_t i = 0; i < 2; i++)
+		assert_false(record_at(&w, TOPIC_TASK, PHASE_END, i)->has_group);
+}
+
 static void
 the_next_agent_has_what_was_read(void **state)
 {
@@ -191,6 +217,7 @@ main(void)
 		T(a_step_has_its_group),
 		T(a_session_is_no_group_of_its_own),
 		T(what_others_use_too_is_not),
+		T(what_another_one_comes_to_use_is_dropped),
 		T(what_another_one_had_for_a_moment_is_not),
 		T(the_next_agent_has_what_was_read),
 	};
