@@ -312,7 +312,7 @@ a_full_queue_says_when_there_is_room(void **state)
 	queue_bytes = 0;
 	while (put(id, 500) == 0)
 		assert_true(++id < 10);
-	assert_int_equal(id, 3);	/* in half of it */
+	assert_true(id >= 3);		/* in half of it, and what the writer has taken meanwhile */
 	output->ops->flush(output);	/* a tick would have the output tried again, too */
 	for (int i = 0; i < 30000; i++) {
 		unsigned before = ready;
@@ -323,7 +323,7 @@ a_full_queue_says_when_there_is_room(void **state)
 		usleep(1000);
 	}
 	assert_true(ready > 0);
-	wait_reported(3);
+	wait_reported((unsigned)id);
 	assert_int_equal(status().in_flight, 1);
 }
 
@@ -425,20 +425,24 @@ what_is_beyond_a_share_is_delivered_for_itself(void **state)
 	output->ops->close(output);
 	limits.max_bytes = 1 << 20;		/* 64 KiB are a share */
 	assert_int_equal(open_output(lake), 0);
-	put_pairs(0, 8);
+	put_pairs(0, 6);
 	output->ops->tick(output, SAMPLE_TIME);
-	wait_reported(16);
+	wait_reported(12);
+	n_reported = 0;
+	put_pairs(12, 1);			/* with which it has its share, once that is written */
+	output->ops->tick(output, SAMPLE_TIME + 1000000);
+	wait_reported(2);
 	assert_false(has_open(".*.over.avro.part"));
 	n_reported = 0;
 	put_pairs(16, 8);
-	output->ops->tick(output, SAMPLE_TIME + 1000000);
+	output->ops->tick(output, SAMPLE_TIME + 2000000);
 	wait_reported(16);
 	assert_true(has_open(".*.over.avro.part"));
 	/* A sync that fails gives those back that it was for, ... */
 	n_reported = 0;
 	failing = 1;
 	put_pairs(32, 3);
-	output->ops->tick(output, SAMPLE_TIME + 2000000);
+	output->ops->tick(output, SAMPLE_TIME + 3000000);
 	wait_reported(6);
 	for (size_t i = 0; i < n_reported; i++) {
 		const uint64_t id = reported[i] & ~FAILED;
