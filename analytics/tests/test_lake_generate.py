@@ -90,6 +90,7 @@ def test_the_same_seed_makes_the_same_lake(template: str, tmp_path: pathlib.Path
     assert rows(one, sql) == rows(two, sql) != rows(other, sql)
 
 
+@pytest.mark.nightly
 def test_avro_has_the_same_records(template: str, tmp_path: pathlib.Path) -> None:
     parquet, avro = make(template, tmp_path / "one"), make(template, tmp_path / "two", "--avro", str(SCHEMAS))
     assert not (tmp_path / "two" / "compact").exists()
