@@ -88,7 +88,7 @@ def server(is_silent):
 
 @contextlib.contextmanager
 def throttled_group():
-    """A control group with a tenth of a CPU, in a hierarchy of either version."""
+    """A control group with a tenth of a CPU, in a hierarchy of either version. Others of the host take none of that from it."""
     v1 = "/sys/fs/cgroup/cpu"
     is_v1 = os.path.isdir(v1)
     path = os.path.join(v1 if is_v1 else "/sys/fs/cgroup", f"sluice-waits-{os.getpid()}")
@@ -96,8 +96,8 @@ def throttled_group():
         write_text("/sys/fs/cgroup/cgroup.subtree_control", "+cpu")
     os.mkdir(path)
     try:
-        for name, text in {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000"}.items() if is_v1 else \
-                {"cpu.max": "10000 100000"}.items():
+        for name, text in {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000", "cpu.shares": "262144"}.items() \
+                if is_v1 else {"cpu.max": "10000 100000", "cpu.weight": "10000"}.items():
             write_text(os.path.join(path, name), text)
         yield path
     finally:
