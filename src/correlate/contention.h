@@ -2,9 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  * contention: how much of the work of a disk was for others than a task or run that waited for it.
  *
- * The disk is the one under the folder where the work began; of a task whose folder is not known that of its run. Its
- * bytes and busy time are those of /proc/diskstats while programs of the work were live, the work's own bytes are
- * read_bytes and write_bytes of its programs. Of a disk that was busy for CONTENTION_BUSY of that time,
+ * The disk is the one under the folder where the work began; of a task whose folder is not known, and of a row of the
+ * summary, that of its run. Its bytes and busy time are those of /proc/diskstats while programs of the work were live,
+ * the work's own bytes are read_bytes and write_bytes of its programs. Of a disk that was busy for CONTENTION_BUSY of
+ * that time,
  *
  *   others = 1 - own / (bytes of the disk)
  *

@@ -54,7 +54,7 @@ struct task {
 	bool has_group;
 	struct {
 		uint64_t v2, v1;
-	} group_of;			/* the location of which it is; 0: before a restart */
+	} group_of;			/* ids of the control groups of which it is; 0: of none in that hierarchy */
 	struct work work;
 	struct usage live;		/* of its live programs; see runs_sum_live() */
 	struct mark mark;

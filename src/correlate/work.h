@@ -29,7 +29,7 @@ struct work {
 	struct own_bill own;		/* of a task or run */
 	struct held_together held;
 	struct energy energy;		/* of a task or run */
-	struct contention contention;	/* of a task or run */
+	struct contention contention;	/* of a task, run or row */
 };
 
 void work_enter(struct work *w, uint64_t now_ns);	/* one more program, which is live */
