@@ -28,7 +28,8 @@ enum {
 	HEAP_KIB_MAX = 1024,		/* memory for PCRE2's backtracking */
 	SEARCH_STEPS = 20000,		/* of one search: half a millisecond */
 	PCRE2_LIMIT = 100000,		/* PCRE2's own limit, from one start offset: only a second bound */
-	WALKED_PER_STEP = 16,		/* bytes that one item walks over in the time of a step */
+	WALKED_PER_STEP = 16,		/* bytes that an item, or the search for one, walks over in a step */
+	SEARCH_BEGINS = 2,		/* steps that it takes PCRE2 to begin a search */
 };
 
 struct pattern {
@@ -259,7 +260,7 @@ match_text(const struct pattern *p, const char *text, size_t len, size_t from)
 	struct budget budget = { .left = allowed, .item_steps = p->item_steps, .at = from };
 	int r = PCRE2_ERROR_MATCHLIMIT;
 
-	if (!steps_walk(len - from))
+	if (!steps_take(SEARCH_BEGINS + (len - from) / WALKED_PER_STEP))
 		return r;
 	pcre2_set_callout(shared.match, on_item, &budget);
 	r = pcre2_match(p->code, (PCRE2_SPTR)text, len, from, 0, shared.data, shared.match);

@@ -48,9 +48,9 @@
 
 /*
  * A child that never execs takes its names from its parent, and may be reported only after the parent's end: at its
- * own end, or by a snapshot (one a second) later.
+ * own end, or by the next snapshot (one a second), which ends this late after what it reports at most.
  */
-#define GONE_KEPT_NS UINT64_C(1500000000)
+#define GONE_KEPT_NS UINT64_C(500000000)
 #define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without being seen in any pass: its end was lost */
 #define LOST_WINDOW_NS (UNSEEN_LIMIT_NS + UINT64_C(5000000000))
 #define FORKED_ANNOUNCED_NS UINT64_C(1000000000)

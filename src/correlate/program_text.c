@@ -120,17 +120,31 @@ keep_budget(struct correlator *c, struct text_parts *x)
 	return size;
 }
 
+/* Returns the name of x that ends with that of its tool, so that one copy does for both; NULL: none does. */
+static const char *
+holder_of_tool(const struct text_parts *x)
+{
+	if (x->tool == NULL)
+		return NULL;
+	if (x->exe != NULL && text_ends_with(x->exe, x->tool))
+		return x->exe;
+	return x->argv != NULL && x->argc > 0 && text_ends_with(x->argv[0], x->tool) ? x->argv[0] : NULL;
+}
+
 struct text *
 program_text_of(struct correlator *c, const struct text_parts *parts)
 {
 	struct text_parts x = *parts;
 	const struct candidate_words *words = &x.words;
 	size_t size = keep_budget(c, &x);
+	const char *holder = holder_of_tool(&x);
 	struct named_text *variables = NULL;
 	const char **kept = NULL;
 	struct text *t;
 	char *at;
 
+	if (holder != NULL)
+		size -= size_of(x.tool);
 	t = malloc(sizeof(*t) + size);
 	if (t == NULL)
 		return NULL;
@@ -155,7 +169,10 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 	t->exe = put(&at, x.exe);
 	t->comm = put(&at, x.comm);
 	t->cwd = put(&at, x.cwd);
-	t->tool = put(&at, x.tool);
+	if (holder != NULL)
+		t->tool = (holder == x.exe ? t->exe : t->argv[0]) + strlen(holder) - strlen(x.tool);
+	else
+		t->tool = put(&at, x.tool);
 	t->words.subcommand = put(&at, words->subcommand);
 	t->words.script = put(&at, words->script);
 	t->words.jar = put(&at, words->jar);

@@ -145,32 +145,36 @@ judgement_end(struct correlator *c, struct judgement *j)
 	c->all_steps.now += used - LEAST_STEPS;
 }
 
-/* Returns whether the user's programs may have so many more bytes of text, and takes them. */
-static bool
-take_text(struct correlator *c, const struct exec_event *s, uint64_t n)
-{
-	struct user *u = user_use(c, user_behind(s->context.uid, s->context.user_uid));
-
-	if (u == NULL)
-		return true;
-	if (n > room_of(&u->text, &c->all_text, USER_TEXT, ALL_TEXT, s->time_ns))
-		return false;
-	u->text.now += n;
-	c->all_text.now += n;
-	return true;
-}
-
-/* Returns the bytes that text takes in records. */
+/* Returns the bytes that text takes in records; if they are more than most, some number that is, too. */
 static size_t
-size_as_text(const char *text, size_t len)
+size_as_text(const char *text, size_t len, size_t most)
 {
-	return text_is_plain(text, len) ? len : TEXT_ESCAPE_MAX(len);
+	return len > most || text_is_plain(text, len) ? len : TEXT_ESCAPE_MAX(len);
 }
 
 static size_t
-length_of(const char *text)
+size_of_name(const char *text)
 {
-	return text != NULL ? size_as_text(text, strlen(text)) : 0;
+	return text != NULL ? size_as_text(text, strlen(text), SIZE_MAX) : 0;
+}
+
+/*
+ * Returns how many of an event's arguments have no more than *room bytes together as text, each with its end, and takes
+ * them from *room. No argument is read that is longer than what is left.
+ */
+static size_t
+fitting_arguments(const struct exec_event *s, size_t *room)
+{
+	size_t n = 0;
+
+	for (; s->argv != NULL && n < s->argc; n++) {
+		size_t size = size_as_text(s->argv[n], s->argv_len[n], *room) + 1;
+
+		if (size > *room)
+			break;
+		*room -= size;
+	}
+	return n;
 }
 
 /* Returns whether all text of the event fits into LEAST_TEXT, whatever its bytes are. */
@@ -187,30 +191,34 @@ is_short(const struct exec_event *s)
 const struct exec_event *
 users_trim(struct correlator *c, const struct exec_event *s, struct exec_event *ret)
 {
-	size_t all, kept;
+	size_t names, room, whole = LEAST_TEXT;
+	struct user *u;
 
 	/* The command of `sluice run` shares with no other, and users of the system are trusted. */
 	if (c->whole != NULL || user_is_of_system(s->context.uid, s->context.user_uid) || is_short(s))
 		return s;
-	all = length_of(s->exe) + length_of(s->cwd);
-	for (size_t i = 0; s->argv != NULL && i < s->argc; i++)
-		all += size_as_text(s->argv[i], s->argv_len[i]) + 1;
-	if (all <= LEAST_TEXT || take_text(c, s, all - LEAST_TEXT))
+	names = size_of_name(s->exe) + size_of_name(s->cwd);
+	u = user_use(c, user_behind(s->context.uid, s->context.user_uid));
+	if (u == NULL)
 		return s;
+	whole += room_of(&u->text, &c->all_text, USER_TEXT, ALL_TEXT, s->time_ns);
+	room = whole > names ? whole - names : 0;
+	if (names <= whole && fitting_arguments(s, &room) == (s->argv != NULL ? s->argc : 0)) {
+		if (whole - room > LEAST_TEXT) {
+			u->text.now += whole - room - LEAST_TEXT;
+			c->all_text.now += whole - room - LEAST_TEXT;
+		}
+		return s;
+	}
 	c->texts_trimmed++;
 	user_cut(c, owner_behind(&s->context));
 	*ret = *s;
-	if (length_of(s->exe) > NAME_KEPT)
+	if (size_of_name(s->exe) > NAME_KEPT)
 		ret->exe = NULL;
-	if (length_of(s->cwd) > NAME_KEPT)
+	if (size_of_name(s->cwd) > NAME_KEPT)
 		ret->cwd = NULL;
-	kept = length_of(ret->exe) + length_of(ret->cwd);
-	ret->argc = 0;
-	for (; s->argv != NULL && ret->argc < s->argc; ret->argc++) {
-		kept += size_as_text(s->argv[ret->argc], s->argv_len[ret->argc]) + 1;
-		if (kept > LEAST_TEXT)
-			break;
-	}
+	room = LEAST_TEXT - size_of_name(ret->exe) - size_of_name(ret->cwd);
+	ret->argc = fitting_arguments(s, &room);
 	ret->argv_truncated = s->argv_truncated || ret->argc < s->argc;
 	return ret;
 }

@@ -25,9 +25,9 @@
 
 #define USERS_MAX 1024			/* whose use is known: those seen last */
 #define USE_SECONDS 2			/* a burst may use at once what is meant for them */
-#define USER_STEPS UINT64_C(1000000)	/* a second: some 2 % of a CPU */
-#define ALL_STEPS (3 * USER_STEPS)
-#define LEAST_STEPS 3000
+#define USER_STEPS UINT64_C(500000)	/* a second: some 1 % of a CPU */
+#define ALL_STEPS (6 * USER_STEPS)
+#define LEAST_STEPS 2000
 
 #define LEAST_TEXT 1024			/* bytes of its names and arguments that each program has */
 #define USER_TEXT (UINT64_C(1) << 19)	/* beyond that, a second */
