@@ -146,6 +146,8 @@ static const char *const cpusets[2][2] = {
 	{ "cpuset.cpus", "cpuset.effective_cpus" },
 };
 
+static const char *const memory_limits[] = { "memory.max", "memory.high" };
+
 /* Applies the limits that one level sets, whose directory is dir. Malformed text sets none. */
 static void
 read_level(struct walk *w, enum cgroup_hierarchy hierarchy, int dir)
@@ -168,9 +170,10 @@ read_level(struct walk *w, enum cgroup_hierarchy hierarchy, int dir)
 		if (has_value(dir, cpusets[hierarchy == CGROUP_CPUSET][i], &w->value) &&
 		    proctext_cpu_list(w->value.text, w->value.len, &count) == 0)
 			limit_cpus(w, count);
-	if (hierarchy == CGROUP_V2 && has_value(dir, "memory.max", &w->value) &&
-	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
-		limit_memory(w, bytes);
+	for (size_t i = 0; hierarchy == CGROUP_V2 && i < sizeof(memory_limits) / sizeof(memory_limits[0]); i++)
+		if (has_value(dir, memory_limits[i], &w->value) &&
+		    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
+			limit_memory(w, bytes);
 	if (hierarchy == CGROUP_MEMORY && has_value(dir, "memory.limit_in_bytes", &w->value) &&
 	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
 		limit_memory(w, bytes);

@@ -88,6 +88,21 @@ is_full_of_files(const struct usage *u, const struct demand_limits *limits)
 	    number(u, USAGE_READ_BYTES) > 2 * largest && number(u, USAGE_THRASHING_DELAY_NS) > 0;
 }
 
+/*
+ * Returns the CPU time in which the kernel looked for memory in its stead, and compressed or evicted pages. A delay of
+ * reclaim is mostly that; of a program that holds more than it may have all time in the kernel is taken for it.
+ */
+static double
+spent_on_memory(const struct usage *u, const struct bill *b, double held, double wall_s)
+{
+	double system = least(number(u, USAGE_CPU_SYSTEM_NS), part(b, BILL_CPU));
+	double delay = number(u, USAGE_RECLAIM_DELAY_NS) - part(b, BILL_RECLAIM);
+
+	if (held > 1 && reads_pages_back(u, wall_s))
+		return system;
+	return delay > 0 ? least(delay, system) : 0;
+}
+
 /* Returns the time for which its threads waited for a CPU that others had, not they themselves. */
 static double
 taken_by_others(const struct bill *b, double wall, const struct demand_limits *limits)
@@ -135,18 +150,17 @@ kinds_of(const struct usage *u, const struct bill *b, double wall, const struct 
 {
 	struct kinds k = { .of = { 0 } };
 	double work, denied, rest, waits = 0, unknown = 0;
-	double wall_s = wall / NS_PER_S, held = memory_held(u, limits), swapping = 0;
+	double wall_s = wall / NS_PER_S, held = memory_held(u, limits);
+	double spent = spent_on_memory(u, b, held, wall_s);
 	bool is_full = held >= MEMORY_IS_FULL || is_full_of_files(u, limits);
 
-	if (held > 1 && reads_pages_back(u, wall_s))
-		swapping = least(number(u, USAGE_CPU_SYSTEM_NS), part(b, BILL_CPU));
-	k.of[DEMAND_COMPUTE] = part(b, BILL_CPU) - swapping;
+	k.of[DEMAND_COMPUTE] = part(b, BILL_CPU) - spent;
 	k.of[DEMAND_STORAGE] = part(b, BILL_BLOCK_IO);
 	k.of[DEMAND_NETWORK_FS] = part(b, BILL_NETWORK_FS);
 	k.of[DEMAND_NETWORK] = part(b, BILL_NETWORK);
 	k.denied[DENIED_RUN_QUEUE] = taken_by_others(b, wall, limits);
 	k.denied[DENIED_THROTTLED] = part(b, BILL_THROTTLED);
-	k.denied[DENIED_RECLAIM] = part(b, BILL_SWAP) + part(b, BILL_RECLAIM) + swapping;
+	k.denied[DENIED_RECLAIM] = part(b, BILL_SWAP) + part(b, BILL_RECLAIM) + spent;
 	if (is_full && reads_pages_back(u, wall_s)) {
 		k.denied[DENIED_RECLAIM] += k.of[DEMAND_STORAGE];
 		k.of[DEMAND_STORAGE] = 0;

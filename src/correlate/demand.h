@@ -10,16 +10,16 @@
  *
  * and what has SHARE_DECIDES of it is the demand:
  *
- *   COMPUTE      cpu
+ *   COMPUTE      cpu, without the kernel's delay of reclaim beyond what the bill has of it: system time that went there
  *   STORAGE      block_io
  *   NETWORK_FS   network_fs
  *   NETWORK      network
  *   WAITING_FOR  the rest; waiting_for names the largest of pipe, lock, timer, poll, stopped and other, else child
- *   MEMORY       swap and reclaim have SHARE_OF_MEMORY of whole, and its memory comes to MEMORY_IS_FULL of what it
- *                may have, or pages of files do, of which it has read more than twice as much and for which it had
- *                thrashing delays: it reads pages back. With MAJOR_FAULTS_PER_S of wall and MAJOR_FAULTS in all,
- *                block_io counts as such too, and if it holds more than it may have, a part of which is in swap
- *                then, its CPU time in the kernel, which compresses pages and looks for others
+ *   MEMORY       swap and reclaim, with CPU time that went there, have SHARE_OF_MEMORY of whole, and its memory comes
+ *                to MEMORY_IS_FULL of what it may have, or pages of files do, of which it has read more than twice as
+ *                much and for which it had thrashing delays: it reads pages back. With MAJOR_FAULTS_PER_S of wall and
+ *                MAJOR_FAULTS in all, block_io counts as such too, and if it holds more than it may have, a part of
+ *                which is in swap then, its CPU time in the kernel, which compresses pages and looks for others
  *   MIXED        none has so much
  *   none         it is shorter than DEMAND_SHORT_NS, both of wall and of CPU time, or its bill is unknown, or most of
  *                what would be WAITING_FOR is

@@ -42,8 +42,13 @@ class Outcome:
     marks: dict[str, bool | None] = dataclasses.field(default_factory=dict)  # as label
 
 
+def demands(workload, has_delays):
+    """Those that are right."""
+    return (workload.demand, *(() if workload.is_denied_by_delays and has_delays else workload.also))
+
+
 def new_outcome(workload, delays):
-    label = {"demand": "|".join((workload.demand, *workload.also)), "waiting_for": "|".join(workload.waits),
+    label = {"demand": "|".join(demands(workload, delays)), "waiting_for": "|".join(workload.waits),
              "denied": workload.denied}
     return Outcome(workload.name, delays, label)
 
@@ -69,6 +74,6 @@ def judge(workload, verdict, figures, outcome):
     outcome.figures, outcome.verdict = figures, verdict
     outcome.untrue = untrue(workload, figures, outcome.delays)
     is_wait = workload.demand == verdict.demand == "WAITING_FOR"
-    outcome.marks = {"demand": verdict.demand in (workload.demand, *workload.also),
+    outcome.marks = {"demand": verdict.demand in demands(workload, outcome.delays),
                      "waiting_for": verdict.waiting_for in workload.waits if is_wait else None,
                      "denied": denied_is_right(workload, verdict, figures, outcome.delays)}

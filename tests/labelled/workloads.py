@@ -42,7 +42,7 @@ class Workload:
     around: tuple[str, ...] = ()  # names of SURROUNDINGS
     peer: tuple[str, ...] = ()  # another program, outside of the workload; its first line is {port}
     also: tuple[str, ...] = ()  # other answers that are right, too
-    is_denied_by_delays: bool = False  # nothing but delay accounting shows what was denied: it is asked with it alone
+    is_denied_by_delays: bool = False  # nothing but delay accounting shows that: with it alone `denied` is asked, and `also` wrong
     why: str = ""
 
 
@@ -154,8 +154,9 @@ LIMITED = (
              {"block": 0.6, "major_faults": 100, "delay_memory": 0.02}, "RECLAIM", around=("fair disk", "limit of 4 MiB"),
              also=("STORAGE",), is_denied_by_delays=True,
              why="each wait is a read that memory would have spared; the kernel counts as thrash only some of them"),
-    Workload("memory.high", kind("anon", "-", "256"), "MEMORY", {"delay_memory": 0.6}, "RECLAIM",
-             around=("memory.high of 128 MiB", "disk swap")),
+    Workload("memory.high", kind("anon", "-", "256"), "MEMORY", {"delay_memory": 0.3}, "RECLAIM",
+             around=("memory.high of 128 MiB", "disk swap"), also=("COMPUTE",), is_denied_by_delays=True,
+             why="the kernel takes pages back in the program's own CPU time, and few are read anew"),
 )
 
 

@@ -290,6 +290,26 @@ what_swaps_computes_for_its_memory(void **state)
 	assert_int_equal(v.denied, DENIED_NOTHING);
 }
 
+/* Over memory.high, the kernel takes pages back in the program's own time, 4 of 9 s of CPU. */
+static void
+a_delay_of_reclaim_is_mostly_cpu_time(void **state)
+{
+	struct demand_limits limits = host;
+	struct usage u = with(work(1, 9000), USAGE_RECLAIM_DELAY_NS, 4 * S);
+	struct verdict v = verdict(u);
+
+	(void)state;
+	assert_int_equal(v.demand, DEMAND_COMPUTE);		/* others lack memory */
+	assert_int_equal(v.denied, DENIED_RECLAIM);
+	assert_true(v.denied_share.value == 0.4);
+	limits.memory_limit_bytes = (struct opt_u64){ GIB, true };
+	assert_int_equal(verdict_within(u, &limits).demand, DEMAND_MEMORY);
+	/* No more than its time in the kernel, and not what it slept for. */
+	assert_true(verdict(with(u, USAGE_CPU_SYSTEM_NS, S)).denied_share.value == 0.1);
+	u = with(with(work(1, 6000), USAGE_RECLAIM_DELAY_NS, 4 * S), USAGE_WAIT_RECLAIM_NS, 4 * S);
+	assert_true(verdict(u).denied_share.value == 0.4);
+}
+
 static void
 unknown_time_is_guessed(void **state)
 {
@@ -355,6 +375,7 @@ main(void)
 		cmocka_unit_test(a_limit_of_each_is_that_of_the_largest_program),
 		cmocka_unit_test(a_disk_that_others_use_is_denied),
 		cmocka_unit_test(what_swaps_computes_for_its_memory),
+		cmocka_unit_test(a_delay_of_reclaim_is_mostly_cpu_time),
 		cmocka_unit_test(unknown_time_is_guessed),
 		cmocka_unit_test(confidence_is_what_is_known_and_how_clear_it_is),
 		cmocka_unit_test(too_short_or_unknown_is_none),
