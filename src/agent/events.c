@@ -127,6 +127,7 @@ agent_learn_cgroup(struct agent *a, struct cgroup_event *s)
 		    a->host_last.memory_bytes, &limits);
 	s->cpus = limits.cpus;
 	s->memory_bytes = limits.memory_bytes;
+	s->memory_high = limits.memory_high;
 	s->users_names = limits.users_names;
 	correlator_cgroup(a->correlator, s);
 	if (a->probes != NULL)

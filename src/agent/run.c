@@ -123,6 +123,7 @@ open_correlator(struct agent *a, const struct agent_run_options *o)
 	c.host_cpus = (struct opt_double){ a->cpus, a->cpus > 0 };
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	c.memory_limit_bytes = limits.memory_bytes;
+	c.memory_high_bytes = limits.memory_high;
 	c.cpu_limit = limits.cpus;
 	r = correlator_new(&c, &ops, a, &a->correlator);
 	free(command);

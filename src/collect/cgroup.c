@@ -125,13 +125,13 @@ limit_cpus(struct walk *w, double cpus)
 }
 
 static void
-limit_memory(struct walk *w, struct opt_u64 bytes)
+limit_memory(const struct walk *w, struct opt_u64 *limit, struct opt_u64 bytes)
 {
 	if (!bytes.known || bytes.value == 0 ||
 	    (w->memory_bytes > 0 && bytes.value >= w->memory_bytes))
 		return;
-	if (!w->limits.memory_bytes.known || bytes.value < w->limits.memory_bytes.value)
-		w->limits.memory_bytes = bytes;
+	if (!limit->known || bytes.value < limit->value)
+		*limit = bytes;
 }
 
 /* Reads a file of dir; returns false if this level has none: the root, or a disabled controller. */
@@ -145,8 +145,6 @@ static const char *const cpusets[2][2] = {
 	{ "cpuset.cpus", "cpuset.cpus.effective" },
 	{ "cpuset.cpus", "cpuset.effective_cpus" },
 };
-
-static const char *const memory_limits[] = { "memory.max", "memory.high" };
 
 /* Applies the limits that one level sets, whose directory is dir. Malformed text sets none. */
 static void
@@ -170,13 +168,15 @@ read_level(struct walk *w, enum cgroup_hierarchy hierarchy, int dir)
 		if (has_value(dir, cpusets[hierarchy == CGROUP_CPUSET][i], &w->value) &&
 		    proctext_cpu_list(w->value.text, w->value.len, &count) == 0)
 			limit_cpus(w, count);
-	for (size_t i = 0; hierarchy == CGROUP_V2 && i < sizeof(memory_limits) / sizeof(memory_limits[0]); i++)
-		if (has_value(dir, memory_limits[i], &w->value) &&
-		    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
-			limit_memory(w, bytes);
+	if (hierarchy == CGROUP_V2 && has_value(dir, "memory.max", &w->value) &&
+	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
+		limit_memory(w, &w->limits.memory_bytes, bytes);
+	if (hierarchy == CGROUP_V2 && has_value(dir, "memory.high", &w->value) &&
+	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
+		limit_memory(w, &w->limits.memory_high, bytes);
 	if (hierarchy == CGROUP_MEMORY && has_value(dir, "memory.limit_in_bytes", &w->value) &&
 	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
-		limit_memory(w, bytes);
+		limit_memory(w, &w->limits.memory_bytes, bytes);
 }
 
 /* Returns the part of path below the mount's root; NULL if the mount does not reach it. */

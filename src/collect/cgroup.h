@@ -21,7 +21,8 @@ enum cgroup_hierarchy {
 /* Limits of a cgroup and its ancestors (unknown: no limit), and whether root has named it. */
 struct cgroup_limits {
 	struct opt_double cpus;		/* the smaller of the CFS quota and the number of online CPUs in the cpuset */
-	struct opt_u64 memory_bytes;	/* the smaller of memory.max and memory.high, where pages are taken back */
+	struct opt_u64 memory_bytes;	/* memory.max, or v1's memory.limit_in_bytes */
+	struct opt_u64 memory_high;	/* beyond which the kernel takes memory back, and kills nothing */
 	/* Names at the end of the path that are below a folder which root does not own: its owner may choose them. */
 	uint32_t users_names;
 };

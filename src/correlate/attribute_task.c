@@ -42,6 +42,7 @@ take_location(struct correlator *c, struct task *t, const struct process *p)
 	if (p->location != NULL) {
 		t->cpus = p->location->cpus;
 		t->memory_bytes = p->location->memory_bytes;
+		t->memory_high = p->location->memory_high;
 		if (p->location->placement.is_batch) {
 			state_learn_string(c, &t->scheduler, p->location->placement.scheduler);
 			state_learn_string(c, &t->job_id, p->location->placement.job);
@@ -51,6 +52,8 @@ take_location(struct correlator *c, struct task *t, const struct process *p)
 		t->cpus = t->run->cpus;
 	if (!t->memory_bytes.known)
 		t->memory_bytes = t->run->memory_bytes;
+	if (!t->memory_high.known)
+		t->memory_high = t->run->memory_high;
 }
 
 void
@@ -69,6 +72,10 @@ attribute_task_limits(struct correlator *c, struct task *t, const struct locatio
 	if (!has_own_memory && l->memory_bytes.known &&
 	    !(t->memory_bytes.known && t->memory_bytes.value <= l->memory_bytes.value)) {
 		t->memory_bytes = l->memory_bytes;
+		is_news = true;
+	}
+	if (l->memory_high.known && !(t->memory_high.known && t->memory_high.value <= l->memory_high.value)) {
+		t->memory_high = l->memory_high;
 		is_news = true;
 	}
 	if (is_news)

@@ -152,8 +152,19 @@ divide(uint64_t own_ns[BILL_PARTS], const uint64_t more_ns[BILL_PARTS], unsigned
 	return left;
 }
 
+/* Returns what of their time in a queue threads took from one another: they wanted more CPUs than they may use. */
+static uint64_t
+took_from_each_other(const uint64_t more_ns[BILL_PARTS], uint64_t wall_ns, struct opt_double cpus)
+{
+	double wanted = (double)more_ns[BILL_CPU] + (double)more_ns[BILL_RUN_QUEUE];
+	double beyond = wanted - cpus.value * (double)wall_ns;
+
+	return cpus.known && beyond > 0 ? at_most((uint64_t)beyond, more_ns[BILL_RUN_QUEUE]) : 0;
+}
+
 void
-own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, uint64_t until_ns)
+own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, uint64_t until_ns,
+    struct opt_double cpus)
 {
 	uint64_t since_ns = o->until_ns > start_ns ? o->until_ns : start_ns, more_ns[BILL_PARTS], left;
 
@@ -166,10 +177,23 @@ own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, 
 		o->threads_ns[i] = now;
 	}
 	left = until_ns - since_ns;
+	o->queue_ns += took_from_each_other(more_ns, left, cpus);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		left = divide(o->own_ns, more_ns, kinds[i], left);
 	o->own_ns[BILL_UNKNOWN] += left;
 	o->until_ns = until_ns;
+}
+
+void
+own_bill_merge(struct own_bill *to, const struct own_bill *from)
+{
+	for (int i = 0; i < BILL_PARTS; i++) {
+		to->own_ns[i] += from->own_ns[i];
+		to->threads_ns[i] += from->threads_ns[i];
+	}
+	to->queue_ns += from->queue_ns;
+	if (from->until_ns > to->until_ns)
+		to->until_ns = from->until_ns;
 }
 
 struct bill

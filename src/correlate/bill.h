@@ -38,13 +38,18 @@ struct own_bill {
 	uint64_t own_ns[BILL_PARTS];
 	uint64_t threads_ns[BILL_PARTS];	/* the bill of its threads, by then */
 	uint64_t until_ns;			/* CLOCK_BOOTTIME; 0: nothing was divided yet */
+	uint64_t queue_ns;			/* of run_queue, what its own threads took from one another */
 };
 
 /*
  * Divides the time since the last call, or since start_ns, up to until_ns. threads: the bill of its threads by then;
- * one whose parts are unknown divides nothing.
+ * one whose parts are unknown divides nothing. cpus: that they may use at once; what they wanted beyond these, in that
+ * time, they took from one another. Unknown: any number, so that others took all of it.
  */
-void own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, uint64_t until_ns);
+void own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, uint64_t until_ns,
+    struct opt_double cpus);
+/* Adds what from has, of other threads. */
+void own_bill_merge(struct own_bill *to, const struct own_bill *from);
 /* Returns its parts, which add up to wall_ns: what was not divided is unknown. All are unknown if nothing was. */
 struct bill own_bill_of(const struct own_bill *o, uint64_t wall_ns);
 

@@ -175,6 +175,7 @@ correlator_cgroup(struct correlator *c, const struct cgroup_event *s)
 		return;
 	g->cpus = s->cpus;
 	g->memory_bytes = s->memory_bytes;
+	g->memory_high = s->memory_high;
 	g->users_names = s->users_names;
 	wal_cgroup(c, g);
 }

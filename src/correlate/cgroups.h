@@ -38,6 +38,7 @@ struct cgroup_path {
 	} key;
 	struct opt_double cpus;		/* its limits */
 	struct opt_u64 memory_bytes;
+	struct opt_u64 memory_high;
 	uint32_t users_names;		/* as in struct cgroup_event */
 	uint64_t only_task;		/* of groups.c: number of the task whose programs alone were seen; 0: none */
 	uint64_t counted_in, asked_in;	/* passes */

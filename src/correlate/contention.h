@@ -9,8 +9,9 @@
  *
  *   others = 1 - own / (bytes of the disk)
  *
- * Where it reads from elsewhere, or writes what the kernel has not written yet, its own are too many, and others too
- * few: what is denied is rather understated. It is unknown of a network file system, tmpfs, an overlay, of work that
+ * That disk is taken for the one that it waits for. Of work that reads from another, or writes what the kernel has not
+ * written yet, its own bytes are too many, and others too few; but if it waits for that other one while its folder's is
+ * busy for others, they count. It is unknown of a network file system, tmpfs, an overlay, of work that
  * ended in the second in which it began, and of a disk that was plugged in anew meanwhile. Of work whose last program
  * ended while no agent ran, all counts that the disk has had until the next one began.
  */

@@ -158,6 +158,7 @@ correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
 	if (live) {
 		runs_sum_live(c);
+		rows_bill(c, now_ns);
 		episodes_tick(c, now_ns);
 		energy_log(c);
 	}

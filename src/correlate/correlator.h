@@ -105,6 +105,7 @@ struct correlator_options {
 	struct opt_u64 host_memory_bytes;
 	struct opt_double host_cpus;
 	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */
+	struct opt_u64 memory_high_bytes;	/* likewise, memory.high */
 	struct opt_double cpu_limit;
 	struct finding_limits finding_limits;
 };

@@ -50,20 +50,28 @@ number(const struct usage *u, enum usage_field field)
 	return usage_has(u, field) ? (double)u->value[field] : 0;
 }
 
+/* Returns the smaller of its limits, of which one kills and one takes memory back; 0: none is known. */
+static double
+memory_limit(const struct demand_limits *limits)
+{
+	uint64_t most = limits->memory_limit_bytes.known ? limits->memory_limit_bytes.value : 0;
+
+	if (limits->memory_high.known && (most == 0 || limits->memory_high.value < most))
+		most = limits->memory_high.value;
+	return (double)most;
+}
+
 /* Returns the peak as a part of what it may have; 0 if that is not known. */
 static double
 memory_held(const struct usage *u, const struct demand_limits *limits)
 {
 	double largest = number(u, USAGE_PEAK_RSS_BYTES), held = 0;
 	double all = limits->peak_bytes.known ? (double)limits->peak_bytes.value : largest;
-	double limited = limits->is_limit_of_each ? largest : all;
+	double limited = limits->is_limit_of_each ? largest : all, limit = memory_limit(limits);
 
 	if (limits->host_memory_bytes.known && limits->host_memory_bytes.value > 0)
 		held = all / (double)limits->host_memory_bytes.value;
-	if (limits->memory_limit_bytes.known && limits->memory_limit_bytes.value > 0 &&
-	    limited / (double)limits->memory_limit_bytes.value > held)
-		held = limited / (double)limits->memory_limit_bytes.value;
-	return held;
+	return limit > 0 && limited / limit > held ? limited / limit : held;
 }
 
 static bool
@@ -81,11 +89,10 @@ reads_pages_back(const struct usage *u, double wall_s)
 static bool
 is_full_of_files(const struct usage *u, const struct demand_limits *limits)
 {
-	double largest = number(u, USAGE_PEAK_RSS_BYTES);
+	double largest = number(u, USAGE_PEAK_RSS_BYTES), limit = memory_limit(limits);
 
-	return limits->memory_limit_bytes.known && limits->memory_limit_bytes.value > 0 &&
-	    largest >= MEMORY_IS_FULL * (double)limits->memory_limit_bytes.value &&
-	    number(u, USAGE_READ_BYTES) > 2 * largest && number(u, USAGE_THRASHING_DELAY_NS) > 0;
+	return limit > 0 && largest >= MEMORY_IS_FULL * limit && number(u, USAGE_READ_BYTES) > 2 * largest &&
+	    number(u, USAGE_THRASHING_DELAY_NS) > 0;
 }
 
 /*
@@ -93,23 +100,42 @@ is_full_of_files(const struct usage *u, const struct demand_limits *limits)
  * reclaim is mostly that; of a program that holds more than it may have all time in the kernel is taken for it.
  */
 static double
-spent_on_memory(const struct usage *u, const struct bill *b, double held, double wall_s)
+spent_on_memory(const struct usage *u, const struct bill *b, const struct demand_limits *limits, bool reads_back)
 {
 	double system = least(number(u, USAGE_CPU_SYSTEM_NS), part(b, BILL_CPU));
-	double delay = number(u, USAGE_RECLAIM_DELAY_NS) - part(b, BILL_RECLAIM);
+	double stalled = number(u, USAGE_RECLAIM_DELAY_NS) - part(b, BILL_RECLAIM);
 
-	if (held > 1 && reads_pages_back(u, wall_s))
+	if (reads_back && memory_held(u, limits) > 1)
 		return system;
-	return delay > 0 ? least(delay, system) : 0;
+	if (limits->group != NULL && limits->group->memory_some_ns.known) {
+		double of_group = (double)limits->group->memory_some_ns.value - part(b, BILL_RECLAIM) -
+		    part(b, BILL_SWAP);
+
+		stalled = of_group > stalled ? of_group : stalled;
+	}
+	return stalled > 0 ? least(stalled, system) : 0;
 }
 
-/* Returns the time for which its threads waited for a CPU that others had, not they themselves. */
+/* Returns the time for which its threads waited because a quota was used up. */
+static double
+throttled(const struct bill *b, const struct demand_limits *limits)
+{
+	double sampled = part(b, BILL_THROTTLED), of_group = 0;
+
+	if (limits->group != NULL && limits->group->throttled_ns.known)
+		of_group = least((double)limits->group->throttled_ns.value, sampled + part(b, BILL_RUN_QUEUE));
+	return of_group > sampled ? of_group : sampled;
+}
+
+/* Returns the time for which its threads waited for a CPU that others had, not they themselves, and no quota. */
 static double
 taken_by_others(const struct bill *b, double wall, const struct demand_limits *limits)
 {
-	double queue = part(b, BILL_RUN_QUEUE), own = 0;
+	double queue = part(b, BILL_RUN_QUEUE) + part(b, BILL_THROTTLED) - throttled(b, limits), own = 0;
 
-	if (limits->cpus.known)
+	if (limits->own_queue_ns.known)
+		own = (double)limits->own_queue_ns.value;
+	else if (limits->cpus.known)
 		own = part(b, BILL_CPU) + queue - limits->cpus.value * wall;
 	if (own < 0)
 		own = 0;
@@ -150,18 +176,19 @@ kinds_of(const struct usage *u, const struct bill *b, double wall, const struct 
 {
 	struct kinds k = { .of = { 0 } };
 	double work, denied, rest, waits = 0, unknown = 0;
-	double wall_s = wall / NS_PER_S, held = memory_held(u, limits);
-	double spent = spent_on_memory(u, b, held, wall_s);
-	bool is_full = held >= MEMORY_IS_FULL || is_full_of_files(u, limits);
+	double wall_s = wall / NS_PER_S;
+	bool is_full = memory_held(u, limits) >= MEMORY_IS_FULL || is_full_of_files(u, limits);
+	bool reads_back = is_full && reads_pages_back(u, wall_s);
+	double spent = is_full ? spent_on_memory(u, b, limits, reads_back) : 0;
 
 	k.of[DEMAND_COMPUTE] = part(b, BILL_CPU) - spent;
 	k.of[DEMAND_STORAGE] = part(b, BILL_BLOCK_IO);
 	k.of[DEMAND_NETWORK_FS] = part(b, BILL_NETWORK_FS);
 	k.of[DEMAND_NETWORK] = part(b, BILL_NETWORK);
 	k.denied[DENIED_RUN_QUEUE] = taken_by_others(b, wall, limits);
-	k.denied[DENIED_THROTTLED] = part(b, BILL_THROTTLED);
+	k.denied[DENIED_THROTTLED] = throttled(b, limits);
 	k.denied[DENIED_RECLAIM] = part(b, BILL_SWAP) + part(b, BILL_RECLAIM) + spent;
-	if (is_full && reads_pages_back(u, wall_s)) {
+	if (reads_back) {
 		k.denied[DENIED_RECLAIM] += k.of[DEMAND_STORAGE];
 		k.of[DEMAND_STORAGE] = 0;
 	}

@@ -10,7 +10,7 @@
  *
  * and what has SHARE_DECIDES of it is the demand:
  *
- *   COMPUTE      cpu, without the kernel's delay of reclaim beyond what the bill has of it: system time that went there
+ *   COMPUTE      cpu, without what MEMORY has of it
  *   STORAGE      block_io
  *   NETWORK_FS   network_fs
  *   NETWORK      network
@@ -18,8 +18,11 @@
  *   MEMORY       swap and reclaim, with CPU time that went there, have SHARE_OF_MEMORY of whole, and its memory comes
  *                to MEMORY_IS_FULL of what it may have, or pages of files do, of which it has read more than twice as
  *                much and for which it had thrashing delays: it reads pages back. With MAJOR_FAULTS_PER_S of wall and
- *                MAJOR_FAULTS in all, block_io counts as such too, and if it holds more than it may have, a part of
- *                which is in swap then, its CPU time in the kernel, which compresses pages and looks for others
+ *                MAJOR_FAULTS in all, block_io counts as such too. CPU time that went there is the kernel's delay of
+ *                reclaim, or the stall of memory of its own control group, beyond what the bill has of it, but no more
+ *                than its system time; all of that if it reads pages back and holds more than it may have, a part of
+ *                which is in swap then. Where memory is not full, the kernel makes room for pages of files, which is no
+ *                lack of memory
  *   MIXED        none has so much
  *   none         it is shorter than DEMAND_SHORT_NS, both of wall and of CPU time, or its bill is unknown, or most of
  *                what would be WAITING_FOR is
@@ -31,8 +34,9 @@
  * denied is the largest of these, if it has SHARE_IS_DENIED of whole and all that was denied:
  *
  *   RUN_QUEUE    it waited for a CPU, without what its own threads took from one another: they can have no more CPUs
- *                than it may use
- *   THROTTLED    the quota of a control group was used up
+ *                than it may use at any time
+ *   THROTTLED    the quota of a control group was used up: as sampled, or for as long as its own group was, of all the
+ *                time in which it waited for a CPU
  *   RECLAIM      swap and reclaim, with what counts as such: memory ran out
  *   IO           others' part of what the disk did, of block_io; see contention.h
  */
@@ -45,12 +49,15 @@
 #include "model/record.h"
 
 struct demand_limits {
-	struct opt_u64 memory_limit_bytes;	/* of the cgroup or the scheduler */
+	struct opt_u64 memory_limit_bytes;	/* of the cgroup: what it kills beyond */
 	struct opt_u64 host_memory_bytes;
 	struct opt_double cpus;			/* that it may use at once; unknown: any number */
 	struct opt_u64 peak_bytes;	/* that all of it held at most; unknown: that of its largest program counts */
 	struct opt_double others_io;	/* part of what the disk did that was for others, 0 to 1 */
 	bool is_limit_of_each;		/* of each of several control groups: compared with the largest program */
+	struct opt_u64 memory_high;	/* beyond which the kernel takes memory back: a limit, too */
+	struct opt_u64 own_queue_ns;	/* what its threads took from one another; unknown: over all its time */
+	const struct group_use *group;	/* what the kernel counted of its own control group; NULL: unknown */
 };
 
 /* Decides for work that took wall_ns. Every member of the result is set. */

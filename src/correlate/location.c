@@ -70,6 +70,8 @@ take_limits(struct location *l, const struct cgroup_path *g)
 		l->cpus = g->cpus;
 	if (g->memory_bytes.known && (!l->memory_bytes.known || g->memory_bytes.value < l->memory_bytes.value))
 		l->memory_bytes = g->memory_bytes;
+	if (g->memory_high.known && (!l->memory_high.known || g->memory_high.value < l->memory_high.value))
+		l->memory_high = g->memory_high;
 }
 
 /* The rule set may be freed before the location. */
@@ -112,7 +114,7 @@ judge(struct correlator *c, struct location *l, const struct program_context *of
 	l->generation = c->rules->generation;
 	l->is_known = (v2 != NULL || l->key.v2 == 0) && (v1 != NULL || l->key.v1 == 0);
 	l->cpus = (struct opt_double){ 0 };
-	l->memory_bytes = (struct opt_u64){ 0 };
+	l->memory_bytes = l->memory_high = (struct opt_u64){ 0 };
 	take_limits(l, v2);
 	take_limits(l, v1);
 	steps_begin(&rules, RULES_STEPS);

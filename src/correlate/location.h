@@ -36,6 +36,7 @@ struct location {
 	struct pod *pod;		/* a reference; NULL: none */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
+	struct opt_u64 memory_high;	/* memory.high: only demand.c compares with it */
 	bool is_apart_v2, is_apart_v1;	/* the path alone names a container, in which it is, or a step */
 };
 

@@ -94,6 +94,7 @@ replay_cgroup(struct correlator *c, struct wal_reader *r)
 		return -ENOMEM;
 	g->cpus = read.cpus;
 	g->memory_bytes = read.memory_bytes;
+	g->memory_high = read.memory_high;
 	g->users_names = read.users_names;
 	g->only_task = read.only_task;
 	/* The number of a task that is gone stays taken. */

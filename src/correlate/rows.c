@@ -134,6 +134,20 @@ rows_settle(struct correlator *c, struct task *t)
 	}
 }
 
+void
+rows_bill(struct correlator *c, uint64_t now_ns)
+{
+	struct row *r;
+
+	for (r = c->rows; r != NULL; r = r->hh.next) {
+		struct usage usage = r->work.done;
+
+		if (r->work.live > 0)
+			usage_add(&usage, &r->live);
+		work_bill(&r->work, &usage, now_ns, c->options.host_cpus);
+	}
+}
+
 static int
 by_start(const struct row *a, const struct row *b)
 {
@@ -144,7 +158,8 @@ size_t
 correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 {
 	const struct correlator_options *o = &c->options;
-	struct demand_limits limits = { o->memory_limit_bytes, o->host_memory_bytes, o->host_cpus };
+	struct demand_limits limits = { .memory_limit_bytes = o->memory_limit_bytes,
+		.memory_high = o->memory_high_bytes, .host_memory_bytes = o->host_memory_bytes, .cpus = o->host_cpus };
 	struct row *r, *next;
 	size_t n = 0;
 
@@ -167,6 +182,8 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 		s->usage = r->work.done;
 		s->bill = bill_of_threads(&s->usage);
 		s->peak_memory_bytes = (struct opt_u64){ r->work.held.peak, r->work.held.peak > 0 };
+		work_bill(&r->work, &s->usage, r->work.last_ns, limits.cpus);
+		limits.own_queue_ns = (struct opt_u64){ r->work.own.queue_ns, r->work.own.until_ns != 0 };
 		limits.peak_bytes = s->peak_memory_bytes;
 		limits.others_io = contention_of(c, &r->work, &s->usage, r->work.last_ns);
 		s->verdict = demand_decide(&s->usage, &s->bill, s->wall_ns, &limits);

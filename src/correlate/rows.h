@@ -27,12 +27,15 @@ struct row {
 	struct row *next_of_task;
 	struct summary_row shown;
 	struct work work;
+	struct usage live;		/* of its live programs; see runs_sum_live() */
 };
 
 /* Finds or makes the row of p's program; it belongs to c. NULL: there is no table, or no room. */
 struct row *row_of(struct correlator *c, const struct process *p);
 /* Makes a task's own rows, under its name, those of all tasks of that name. */
 void rows_settle(struct correlator *c, struct task *t);
+/* Divides the time of each row up to now. Must be called after runs_sum_live(). */
+void rows_bill(struct correlator *c, uint64_t now_ns);
 /* Frees all rows, and what correlator_summary() returned. */
 void rows_free(struct correlator *c);
 

@@ -14,6 +14,7 @@
 #include "correlate/findings.h"
 #include "correlate/location.h"
 #include "correlate/process.h"
+#include "correlate/rows.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
 #include "correlate/title.h"
@@ -121,7 +122,7 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 	if (phase != PHASE_START && r->work.live > 0)
 		usage_add(&usage, &r->live);
 	if (phase != PHASE_START) {
-		work_bill(&r->work, &usage, now_ns);
+		work_bill(&r->work, &usage, now_ns, work_cpus(c, r->cpus));
 		wal_run(c, r);
 	}
 	w = r->work;
@@ -132,7 +133,7 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 	rec.requested_memory_bytes = r->memory_bytes;
 	work_record_fill(c, r, &w, now_ns, &usage, &rec);
 	/* Containers of another's run have limits of their own; a batch job has one for all of it. */
-	work_record_judge(c, &w, r != c->whole && r->job_id == NULL, &rec);
+	work_record_judge(c, &w, r->memory_high, r != c->whole && r->job_id == NULL, &rec);
 	rec.head.sample = r->sample;
 	rec.engine = r->engine;
 	rec.source = r->source;
@@ -200,6 +201,7 @@ run_take_placement(struct correlator *c, struct run *r, const struct process *p)
 	if (l != NULL) {
 		r->cpus = l->cpus;
 		r->memory_bytes = l->memory_bytes;
+		r->memory_high = l->memory_high;
 	}
 	wal_run(c, r);
 }
@@ -254,6 +256,7 @@ run_open_whole(struct correlator *c)
 	state_learn_string(c, &r->work_dir, o->work_dir);
 	r->cpus = o->cpu_limit;
 	r->memory_bytes = o->memory_limit_bytes;
+	r->memory_high = o->memory_high_bytes;
 	r->has_started = true;		/* correlator_run_start() emits the START record */
 	return 0;
 }
@@ -306,11 +309,15 @@ runs_sum_live(struct correlator *c)
 		r->live = (struct usage){ 0 };
 	for (t = c->tasks; t != NULL; t = t->hh.next)
 		t->live = (struct usage){ 0 };
+	for (struct row *row = c->rows; row != NULL; row = row->hh.next)
+		row->live = (struct usage){ 0 };
 	for (p = c->processes; p != NULL; p = p->next) {
 		if (!p->is_announced)
 			continue;
 		if (p->run != NULL)
 			usage_add(&p->run->live, &p->latest);
+		if (p->row != NULL)
+			usage_add(&p->row->live, &p->latest);
 		if (p->task != NULL && !p->is_overhead) {
 			struct usage own = title_usage(p, &p->latest);
 

@@ -41,6 +41,7 @@ struct run {
 	uint32_t user_uid;		/* of the user behind uid, see model/user.h */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
+	struct opt_u64 memory_high;
 	struct process_id root;		/* its driver; pid 0: none */
 	int32_t status;			/* wait(2) status of root */
 	bool root_ended;

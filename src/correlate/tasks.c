@@ -154,14 +154,14 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 	if (phase != PHASE_START && t->work.live > 0)
 		usage_add(&usage, &t->live);
 	if (phase != PHASE_START) {
-		work_bill(&t->work, &usage, now_ns);
+		work_bill(&t->work, &usage, now_ns, work_cpus(c, t->cpus));
 		wal_task(c, t);
 	}
 	r.requested_cpus = t->cpus;
 	r.requested_memory_bytes = t->memory_bytes;
 	r.cgroup = t->has_group ? &t->group : NULL;
 	work_record_fill(c, t->run, &t->work, now_ns, &usage, &r);
-	work_record_judge(c, &t->work, false, &r);
+	work_record_judge(c, &t->work, t->memory_high, false, &r);
 	if (t->scheduler != NULL) {
 		r.scheduler = t->scheduler;
 		r.job_id = t->job_id;

@@ -50,6 +50,7 @@ struct task {
 	char *job_id;
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
+	struct opt_u64 memory_high;
 	struct group_use group;		/* see groups.h */
 	bool has_group;
 	struct {

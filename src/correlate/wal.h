@@ -38,7 +38,7 @@ struct process;
 struct run;
 struct task;
 
-#define WAL_VERSION 15
+#define WAL_VERSION 16
 /* A change of these numbers needs a new version, since masks get another bit. */
 #define WAL_COUNTERS 51	/* numbers of struct counters */
 #define WAL_USAGE_FIELDS 49	/* members of struct usage */

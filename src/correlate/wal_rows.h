@@ -31,17 +31,18 @@
 
 #define CGROUP_ROWS(ROW) \
 	ROW(VALUE, 2, 0, u64, key.id) \
-	ROW(FLAGS, 2, 5, , ) \
+	ROW(FLAGS, 2, 6, , ) \
 	ROW(BOOL, 2, 0, , key.is_v2) \
 	ROW(OPT, 2, 1, real, cpus) \
 	ROW(OPT, 2, 2, u64, memory_bytes) \
 	ROW(SOME, 7, 3, u32, users_names) \
-	ROW(SOME, 15, 4, u64, only_task)
+	ROW(SOME, 15, 4, u64, only_task) \
+	ROW(OPT, 16, 5, u64, memory_high)
 
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 35, , ) \
+	ROW(FLAGS, 2, 37, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -85,13 +86,15 @@
 	ROW(SOME, 15, 31, u64, work.contention.since.bytes) \
 	ROW(SOME, 15, 32, u64, work.contention.since.busy_ns) \
 	ROW(SOME, 15, 33, u64, work.contention.bytes) \
-	ROW(SOME, 15, 34, u64, work.contention.busy_ns)
+	ROW(SOME, 15, 34, u64, work.contention.busy_ns) \
+	ROW(SOME, 16, 35, u64, work.own.queue_ns) \
+	ROW(OPT, 16, 36, u64, memory_high)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
-	ROW(FLAGS, 2, 38, , ) \
+	ROW(FLAGS, 2, 40, , ) \
 	ROW(BOOL, 2, 0, , is_named) \
 	ROW(BOOL, 2, 1, , has_started) \
 	ROW(BOOL, 2, 2, , has_ended) \
@@ -136,7 +139,9 @@
 	ROW(SOME, 15, 34, u64, work.contention.bytes) \
 	ROW(SOME, 15, 35, u64, work.contention.busy_ns) \
 	ROW(SOME, 15, 36, u64, group_of.v2) \
-	ROW(SOME, 15, 37, u64, group_of.v1)
+	ROW(SOME, 15, 37, u64, group_of.v1) \
+	ROW(SOME, 16, 38, u64, work.own.queue_ns) \
+	ROW(OPT, 16, 39, u64, memory_high)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {

@@ -70,11 +70,19 @@ work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t en
 }
 
 void
-work_bill(struct work *w, const struct usage *usage, uint64_t now_ns)
+work_bill(struct work *w, const struct usage *usage, uint64_t now_ns, struct opt_double cpus)
 {
 	struct bill threads = bill_of_threads(usage);
 
-	own_bill_add(&w->own, &threads, w->start_ns, w->live > 0 ? now_ns : w->end_ns);
+	own_bill_add(&w->own, &threads, w->start_ns, w->live > 0 ? now_ns : w->end_ns, cpus);
+}
+
+struct opt_double
+work_cpus(const struct correlator *c, struct opt_double given)
+{
+	const struct opt_double *host = &c->options.host_cpus;
+
+	return given.known && !(host->known && host->value < given.value) ? given : *host;
 }
 
 void
@@ -103,6 +111,7 @@ work_merge(struct work *to, const struct work *from)
 	if (from->end_ns > to->end_ns)
 		to->end_ns = from->end_ns;
 	memory_merge(&to->held, &from->held);
+	own_bill_merge(&to->own, &from->own);
 }
 
 void
@@ -146,17 +155,16 @@ work_record_fill(const struct correlator *c, const struct run *run, const struct
 }
 
 void
-work_record_judge(const struct correlator *c, const struct work *w, bool is_limit_of_each, struct work_record *r)
+work_record_judge(const struct correlator *c, const struct work *w, struct opt_u64 memory_high, bool is_limit_of_each,
+    struct work_record *r)
 {
-	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes, r->requested_cpus,
-		r->peak_memory_bytes, { 0 }, is_limit_of_each };
+	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes,
+		work_cpus(c, r->requested_cpus), r->peak_memory_bytes, { 0 }, is_limit_of_each, memory_high,
+		{ w->own.queue_ns, w->own.until_ns != 0 }, r->cgroup };
 
 	/* The disk is only asked about work that has waited for one. */
 	if (bill_ns(&r->bill, BILL_BLOCK_IO) > 0)
 		limits.others_io = contention_of(c, w, r->usage, w->start_ns + r->wall_ns);
-
-	if (!limits.cpus.known || (c->options.host_cpus.known && c->options.host_cpus.value < limits.cpus.value))
-		limits.cpus = c->options.host_cpus;
 	r->verdict = demand_decide(r->usage, &r->bill, r->wall_ns, &limits);
 	r->bound = bound_of(&r->verdict);
 	r->shares = bound_shares_of(r->usage, r->wall_ns, &limits);

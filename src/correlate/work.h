@@ -37,19 +37,21 @@ void work_withdraw(struct work *w);			/* one fewer, as if it had never entered *
 void work_cut(struct work *w, uint64_t now_ns);		/* ends it at now_ns even if programs are live */
 /* Adds the usage of a program that ended. */
 void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns);
-/* Divides its own time up to now. usage: of all its programs so far. */
-void work_bill(struct work *w, const struct usage *usage, uint64_t now_ns);
+/* Divides its own time up to now. usage: of all its programs so far; cpus: that they may use at once. */
+void work_bill(struct work *w, const struct usage *usage, uint64_t now_ns, struct opt_double cpus);
+/* Returns how many CPUs work may use: those that it was given, or the host's if they are fewer. */
+struct opt_double work_cpus(const struct correlator *c, struct opt_double given);
 /* Adds what from, of a row, has, which has no live programs. Gaps of to in which they ran do not count as busy. */
 void work_merge(struct work *to, const struct work *from);
 /* Fills in r, whose phase is set, from the sums of a run or task. run may be NULL; its strings are not copied. */
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);
 /*
- * Decides what r, which was filled in of w, would be bound by and what it was denied. is_limit_of_each: its programs
- * may be in several control groups, each with the memory limit that r has.
+ * Decides what r, which was filled in of w, would be bound by and what it was denied. memory_high: beyond which the
+ * kernel takes memory back. is_limit_of_each: its programs may be in several control groups, each with these limits.
  */
-void work_record_judge(const struct correlator *c, const struct work *w, bool is_limit_of_each,
-    struct work_record *r);
+void work_record_judge(const struct correlator *c, const struct work *w, struct opt_u64 memory_high,
+    bool is_limit_of_each, struct work_record *r);
 /* Sets exit code or signal from a wait(2) status. */
 void work_set_status(struct work_record *r, int status);
 

@@ -127,6 +127,7 @@ struct cgroup_event {
 	const char *path;		/* "/" for the root */
 	struct opt_double cpus;		/* its limits, its own or the strictest of those above it */
 	struct opt_u64 memory_bytes;
+	struct opt_u64 memory_high;
 	uint32_t users_names;		/* as in struct cgroup_limits of collect/cgroup.h */
 };
 

@@ -43,7 +43,7 @@ class Outcome:
 
 
 def demands(workload, has_delays):
-    """Those that are right."""
+    """Each that is right."""
     return (workload.demand, *(() if workload.is_denied_by_delays and has_delays else workload.also))
 
 

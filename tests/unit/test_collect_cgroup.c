@@ -104,9 +104,12 @@ v2_takes_the_tightest_ancestor(void **state)
 	l = read_it("/a/b", NULL);
 	assert_true(l.memory_bytes.known && l.memory_bytes.value == 1073741824);
 	tree_write(&tree, "cg/v2/a/b/memory.high", "1000000000\n");
+	l = read_it("/a/b/c", NULL);
+	assert_true(l.memory_bytes.known && l.memory_bytes.value == 536870912);
+	assert_true(l.memory_high.known && l.memory_high.value == 1000000000);
+	tree_write(&tree, "cg/v2/a/b/memory.high", "0\n");
 	l = read_it("/a/b", NULL);
-	assert_true(l.memory_bytes.known && l.memory_bytes.value == 1000000000);
-	tree_write(&tree, "cg/v2/a/b/memory.high", "max\n");
+	assert_false(l.memory_high.known);
 	l = read_it("/a/b/gone/further", NULL);
 	assert_true(l.cpus.known && l.cpus.value == 2);
 	l = read_it("/ab", NULL);

@@ -223,6 +223,8 @@ own(const struct own_bill *o, uint64_t wall_ns)
 	return b;
 }
 
+static const struct opt_double two = { 2, true };	/* CPUs */
+
 static void
 a_task_of_one_thread_has_its_bill(void **state)
 {
@@ -231,7 +233,7 @@ a_task_of_one_thread_has_its_bill(void **state)
 	struct own_bill o = { .until_ns = 0 };
 
 	(void)state;
-	own_bill_add(&o, &threads, 100 * S, 110 * S);
+	own_bill_add(&o, &threads, 100 * S, 110 * S, two);
 	b = own(&o, 10 * S);
 	for (int i = 0; i < BILL_PARTS; i++)
 		assert_int_equal(bill_ns(&b, i), bill_ns(&threads, i));
@@ -246,7 +248,7 @@ work_comes_before_waits(void **state)
 	struct own_bill o = { .until_ns = 0 };
 
 	(void)state;
-	own_bill_add(&o, &threads, S, 11 * S);
+	own_bill_add(&o, &threads, S, 11 * S, two);
 	b = own(&o, 10 * S);
 	assert_int_equal(bill_ns(&b, BILL_CPU), 6 * S);
 	assert_int_equal(bill_ns(&b, BILL_BLOCK_IO), 3 * S);
@@ -254,7 +256,7 @@ work_comes_before_waits(void **state)
 	/* Two kinds of waits that are more than there was time are reduced in proportion. */
 	threads = bill(with(with(u, USAGE_WAIT_BLOCK_NS, 6 * S), USAGE_WAIT_NETWORK_NS, 2 * S));
 	o = (struct own_bill){ .until_ns = 0 };
-	own_bill_add(&o, &threads, S, 11 * S);
+	own_bill_add(&o, &threads, S, 11 * S, two);
 	b = own(&o, 10 * S);
 	assert_int_equal(bill_ns(&b, BILL_BLOCK_IO), 3 * S);
 	assert_int_equal(bill_ns(&b, BILL_NETWORK), S);
@@ -270,12 +272,38 @@ each_interval_is_divided_by_itself(void **state)
 	struct own_bill o = { .until_ns = 0 };
 
 	(void)state;
-	own_bill_add(&o, &threads, S, 6 * S);
+	own_bill_add(&o, &threads, S, 6 * S, two);
 	threads = bill(with(with(u, USAGE_THREAD_NS, 85 * S), USAGE_WAIT_TIMER_NS, 5 * S));
-	own_bill_add(&o, &threads, S, 11 * S);
+	own_bill_add(&o, &threads, S, 11 * S, two);
 	b = own(&o, 10 * S);
 	assert_int_equal(bill_ns(&b, BILL_CPU), 5 * S);
 	assert_int_equal(bill_ns(&b, BILL_TIMER), 5 * S);
+}
+
+/*
+ * Sixteen busy threads on two CPUs, then one: they took all but 2 s from one another. Over all the time, 10 s of which
+ * one thread alone used half, it would be less.
+ */
+static void
+threads_take_cpus_from_one_another(void **state)
+{
+	struct usage u = with(with(ten_seconds(10000), USAGE_THREAD_NS, 80 * S), USAGE_RUN_DELAY_NS, 70 * S);
+	struct bill threads = bill(u);
+	struct own_bill o = { .until_ns = 0 }, other;
+
+	(void)state;
+	own_bill_add(&o, &threads, S, 6 * S, two);
+	assert_int_equal(o.queue_ns, 70 * S);
+	u = with(with(with(u, USAGE_THREAD_NS, 85 * S), USAGE_CPU_USER_NS, 14 * S), USAGE_RUN_DELAY_NS, 71 * S);
+	threads = bill(u);
+	own_bill_add(&o, &threads, S, 11 * S, two);
+	assert_int_equal(o.queue_ns, 70 * S);		/* one thread waits for others' */
+	other = o;
+	own_bill_merge(&o, &other);
+	assert_int_equal(o.queue_ns, 140 * S);
+	o = (struct own_bill){ .until_ns = 0 };
+	own_bill_add(&o, &threads, S, 6 * S, (struct opt_double){ 0 });
+	assert_int_equal(o.queue_ns, 0);
 }
 
 static void
@@ -286,7 +314,7 @@ a_child_counts_where_nothing_else_does(void **state)
 	struct own_bill o = { .until_ns = 0 };
 
 	(void)state;
-	own_bill_add(&o, &threads, S, 11 * S);
+	own_bill_add(&o, &threads, S, 11 * S, two);
 	b = own(&o, 10 * S);
 	assert_int_equal(bill_ns(&b, BILL_TIMER), 4 * S);
 	assert_int_equal(bill_ns(&b, BILL_CHILD), 6 * S);
@@ -299,10 +327,10 @@ what_was_not_divided_is_unknown(void **state)
 	struct own_bill o = { .until_ns = 0 };
 
 	(void)state;
-	own_bill_add(&o, &nothing, S, 11 * S);
+	own_bill_add(&o, &nothing, S, 11 * S, two);
 	assert_false(own_bill_of(&o, 10 * S).part[BILL_CPU].known);
-	own_bill_add(&o, &threads, S, 11 * S);
-	own_bill_add(&o, &threads, S, 11 * S);		/* no time since */
+	own_bill_add(&o, &threads, S, 11 * S, two);
+	own_bill_add(&o, &threads, S, 11 * S, two);		/* no time since */
 	b = own(&o, 12 * S);
 	assert_int_equal(bill_ns(&b, BILL_CPU), 2 * S);
 	assert_int_equal(bill_ns(&b, BILL_UNKNOWN), 10 * S);
@@ -331,6 +359,7 @@ main(void)
 		cmocka_unit_test(a_task_of_one_thread_has_its_bill),
 		cmocka_unit_test(work_comes_before_waits),
 		cmocka_unit_test(each_interval_is_divided_by_itself),
+		cmocka_unit_test(threads_take_cpus_from_one_another),
 		cmocka_unit_test(a_child_counts_where_nothing_else_does),
 		cmocka_unit_test(what_was_not_divided_is_unknown),
 	};

@@ -290,24 +290,59 @@ what_swaps_computes_for_its_memory(void **state)
 	assert_int_equal(v.denied, DENIED_NOTHING);
 }
 
+/* What the kernel counted of the task's own group is exact, also without delay accounting. */
+static void
+its_own_group_shows_what_was_denied(void **state)
+{
+	struct group_use group = { .throttled_ns = { 6 * S, true }, .memory_some_ns = { 4 * S, true } };
+	struct demand_limits limits = host;
+	struct usage u = with(work(1, 3000), USAGE_RUN_DELAY_NS, 7 * S);
+
+	(void)state;
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_RUN_QUEUE);
+	limits.group = &group;
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_THROTTLED);
+	assert_true(verdict_within(u, &limits).denied_share.value == 0.7);
+	/* Memory of files that are read once is taken back all the time. */
+	u = work(1, 9000);
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_NOTHING);
+	limits.memory_high = (struct opt_u64){ GIB, true };
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_RECLAIM);
+	assert_int_equal(verdict_within(u, &limits).demand, DEMAND_MEMORY);
+}
+
+/* Threads that took CPUs from one another for a while deny it nothing, whatever it did afterwards. */
+static void
+its_own_threads_are_counted_while_they_are_many(void **state)
+{
+	struct demand_limits limits = host;
+	struct usage u = with(work(4, 10000), USAGE_RUN_DELAY_NS, 10 * S);
+
+	(void)state;
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_RUN_QUEUE);
+	limits.own_queue_ns = (struct opt_u64){ 10 * S, true };
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_NOTHING);
+}
+
 /* Over memory.high, the kernel takes pages back in the program's own time, 4 of 9 s of CPU. */
 static void
 a_delay_of_reclaim_is_mostly_cpu_time(void **state)
 {
 	struct demand_limits limits = host;
 	struct usage u = with(work(1, 9000), USAGE_RECLAIM_DELAY_NS, 4 * S);
-	struct verdict v = verdict(u);
+	struct verdict v;
 
 	(void)state;
-	assert_int_equal(v.demand, DEMAND_COMPUTE);		/* others lack memory */
+	assert_int_equal(verdict(u).denied, DENIED_NOTHING);	/* it reads files, and the kernel keeps what fits */
+	limits.memory_high = (struct opt_u64){ GIB, true };
+	v = verdict_within(u, &limits);
+	assert_int_equal(v.demand, DEMAND_MEMORY);
 	assert_int_equal(v.denied, DENIED_RECLAIM);
 	assert_true(v.denied_share.value == 0.4);
-	limits.memory_limit_bytes = (struct opt_u64){ GIB, true };
-	assert_int_equal(verdict_within(u, &limits).demand, DEMAND_MEMORY);
 	/* No more than its time in the kernel, and not what it slept for. */
-	assert_true(verdict(with(u, USAGE_CPU_SYSTEM_NS, S)).denied_share.value == 0.1);
+	assert_true(verdict_within(with(u, USAGE_CPU_SYSTEM_NS, S), &limits).denied_share.value == 0.1);
 	u = with(with(work(1, 6000), USAGE_RECLAIM_DELAY_NS, 4 * S), USAGE_WAIT_RECLAIM_NS, 4 * S);
-	assert_true(verdict(u).denied_share.value == 0.4);
+	assert_true(verdict_within(u, &limits).denied_share.value == 0.4);
 }
 
 static void
@@ -375,6 +410,8 @@ main(void)
 		cmocka_unit_test(a_limit_of_each_is_that_of_the_largest_program),
 		cmocka_unit_test(a_disk_that_others_use_is_denied),
 		cmocka_unit_test(what_swaps_computes_for_its_memory),
+		cmocka_unit_test(its_own_group_shows_what_was_denied),
+		cmocka_unit_test(its_own_threads_are_counted_while_they_are_many),
 		cmocka_unit_test(a_delay_of_reclaim_is_mostly_cpu_time),
 		cmocka_unit_test(unknown_time_is_guessed),
 		cmocka_unit_test(confidence_is_what_is_known_and_how_clear_it_is),
