@@ -148,6 +148,7 @@ def test_failed_executions_are_no_evidence(maker: LakeMaker) -> None:
     assert (advice.executions, advice.successful) == (5, 3)
     assert of(advice, "memory_bytes").recommended == 345 * MIB
     assert of(advice, "cpus").recommended == 1
+    assert of(advice, "time_ns").recommended == 1080e9  # but that one was cut after 900 s is
 
 
 @pytest.mark.parametrize(
@@ -246,6 +247,28 @@ def test_time_is_not_below_the_longest(maker: LakeMaker) -> None:
     time = of(only(maker), "time_ns")
     assert time.recommended == 3600e9 * 1.2
     assert "the longest of 102 successful executions in 3 runs took" in time.sentence
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds", "said"),
+    [
+        ({"exit_code": None, "exit_signal": 9}, 1080, "a signal ended 1 execution, after 15m00s at most"),
+        ({"exit_code": None, "exit_signal": 15}, 1080, "a signal ended 1 execution, after 15m00s at most"),
+        ({"exit_code": 137}, 1080, "a signal ended 1 execution, after 15m00s at most"),  # as a shell passes it on
+        ({"exit_code": 200}, 900, "the longest of 1 failed execution took 15m00s"),  # no signal has that number
+        ({"exit_code": 1}, 900, "the longest of 1 failed execution took 15m00s"),
+        ({"exit_code": 137, "wall": 99}, 120, ", + 20 %"),  # no longer than those that succeeded
+    ],
+)
+def test_time_is_not_below_what_was_cut(maker: LakeMaker, fields: dict[str, Any], seconds: int, said: str) -> None:
+    same_in_runs(maker, wall=100)
+    add_execution(maker, "r0", start=200, **({"wall": 900} | fields))
+    time = of(only(maker), "time_ns")
+    assert time.recommended == seconds * 1e9
+    assert said in time.sentence
+    assert time.evidence["failed_executions"] == 1
+    assert time.evidence["longest_failed_ns"] == fields.get("wall", 900) * 1e9
+    assert time.evidence["signalled_executions"] == int(fields["exit_code"] in (None, 137))
 
 
 def test_fewer_cpus_take_longer(maker: LakeMaker) -> None:

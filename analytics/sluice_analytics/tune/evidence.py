@@ -18,6 +18,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .. import units
 from ..errors import NotFound
 from ..lake.expression import ibis
 from ..lake.session import LATE_US, Row, Scope, Session
@@ -117,6 +118,13 @@ class Execution:
     oom_killed: int = 0
     busiest_cpus: float | None = None
     """CPUs kept busy on a host in the busiest interval of the agent that has a Usage record; null for a short task"""
+
+    @property
+    def was_ended_by_signal(self) -> bool:
+        """Did its driving program end by a signal, or as a shell does (128 + n) that passes one on?"""
+        if self.exit_signal is not None:
+            return True
+        return self.exit_code is not None and units.is_signal(self.exit_code - 128)
 
     @property
     def parallelism(self) -> float | None:
