@@ -402,7 +402,10 @@ _SIDE_BY_SIDE = [(0.0, 50.0, 400.0), (10.0, 60.0, 500.0)]
         (_SIDE_BY_SIDE, None, None, 900),  # a record of an older agent: the sum of the peaks
         (_SIDE_BY_SIDE, 600, None, 600),  # they share 300 MiB
         (_SIDE_BY_SIDE, 300, None, 500),  # the largest maps files: with less, it reads them again and again
-        (_SIDE_BY_SIDE, 600, 550, 550),  # a limit that held
+        (_SIDE_BY_SIDE, None, 550, 550),  # a limit that held bounds the sum
+        (_SIDE_BY_SIDE, 600, 550, 600),  # but not what was measured: 50 MiB were in swap
+        ([(0.0, 50.0, 900.0)], 2048, 1024, 2048),
+        ([(0.0, 50.0, 400.0), (1.0, 2.0, 300.0)], 400, 500, 500),  # what no pass saw was below the limit, too
         (_SIDE_BY_SIDE, 300, 450, 500),
         ([*_SIDE_BY_SIDE, (20.0, 20.5, 100.0), (20.1, 20.7, 50.0)], 600, None, 750),  # two that no pass saw
         ([(0.0, 1.5, 400.0), (0.5, 1.9, 500.0)], 500, None, 900),  # only those, each of them beside nothing known

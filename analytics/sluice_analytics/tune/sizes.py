@@ -292,7 +292,8 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         "spearman_peak_rchar": rho,
         "peaks_are": "what the programs of an execution held at once, as the agent saw it once a second, and the "
         "largest sum of peaks of programs too brief for that; of records of older agents, the largest sum of peaks of "
-        "all programs alive at one moment; at least the largest program's, no more than a limit that held",
+        "all programs alive at one moment; a sum is no more than a limit that held, a peak no less than the largest "
+        "program's",
         "executions_with_peak_memory": sum(e.peak_memory_bytes is not None for e in used),
         "forked_programs": largest.forked,
         "programs_of_unknown_peak": sum(e.unknown_peaks for e in used),
@@ -354,7 +355,9 @@ def time(basis: Basis, cpu: Recommendation | None = None) -> Recommendation:
         sentence += f"; a signal ended {units.counted(len(cut), 'execution')}, after {units.duration(max(cut))} at most"
         sentence += ": that + 20 % is more"
     elif by_failed > by_rule:
-        sentence += f"; the longest of {units.counted(len(failed), 'failed execution')} took {units.duration(by_failed)}"
+        sentence += (
+            f"; the longest of {units.counted(len(failed), 'failed execution')} took {units.duration(by_failed)}"
+        )
     elif recommended == TIME_LEAST_NS:
         sentence += "; less than a minute is not recommended"
     evidence = _numbers(basis, basis.succeeded, values, "_ns") | {
