@@ -542,6 +542,7 @@ def test_memory_that_grows_with_input(maker: LakeMaker) -> None:
     assert fit["bytes_per_byte"] == pytest.approx(2)
     assert fit["base_bytes"] == pytest.approx(500 * MIB)
     assert fit["r_squared"] == pytest.approx(1)
+    assert (fit["least_bytes"], fit["most_bytes"]) == (250 * MIB, 16 * GIB)
     assert memory.evidence["by_input_size"] == [
         {"rchar_from": 100 * MIB, "rchar_to": 300 * MIB, "executions": 3, "peak_max_bytes": 1100 * MIB},
         {"rchar_from": 400 * MIB, "rchar_to": 600 * MIB, "executions": 3, "peak_max_bytes": 1700 * MIB},
@@ -557,6 +558,17 @@ def test_a_line_lies_above_every_execution(maker: LakeMaker) -> None:
     fit = of(only(maker), "memory_bytes").evidence["fit"]
     for n, peak in enumerate(peaks):
         assert fit["base_bytes"] + fit["bytes_per_byte"] * (n + 1) * 100 * MIB >= peak * MIB * 0.999999
+
+
+def test_a_line_has_the_bounds_of_the_size(maker: LakeMaker) -> None:
+    for n in range(6):
+        add_run(maker, f"r{n}", start=3600 * n)
+        size = (n + 1) * 100
+        add_execution(maker, f"r{n}", start=3600 * n, rchar=size * MIB, programs=[(0, 100, 500 + 2 * size)])
+    add_execution(maker, "r0", start=200, programs=[(0, 50, 3000)], exit_code=137, oom_killed=True)
+    memory = of(only(maker), "memory_bytes")
+    assert memory.recommended == 3600 * MIB
+    assert (memory.evidence["fit"]["least_bytes"], memory.evidence["fit"]["most_bytes"]) == (3600 * MIB, 16 * GIB)
 
 
 def test_no_fit_where_memory_does_not_grow(maker: LakeMaker) -> None:

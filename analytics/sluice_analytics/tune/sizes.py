@@ -191,19 +191,25 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
 
 @dataclasses.dataclass
 class Fit:
-    """peak = base_bytes + bytes_per_byte * rchar lies above every execution; r_squared of the line of least squares."""
+    """peak = base_bytes + bytes_per_byte * rchar lies above every execution; r_squared of the line of least squares.
+
+    Memory by this line is the peak * MEMORY_MARGIN, but at least least_bytes, and then no more than most_bytes: the
+    same bounds as those of the recommended number.
+    """
 
     base_bytes: float
     bytes_per_byte: float
     r_squared: float
     spearman: float
+    least_bytes: int
+    """MEMORY_LEAST, or what an execution needed that was killed for memory"""
+    most_bytes: int | None
+    """That of the largest host; None: unknown"""
 
-    def memory_bytes(self, input_bytes: float) -> float:
-        """With the margin."""
-        return max(MEMORY_LEAST, (self.base_bytes + self.bytes_per_byte * input_bytes) * MEMORY_MARGIN)
 
-
-def grows_with_input(used: Sequence[Execution]) -> tuple[float | None, Fit | None]:
+def grows_with_input(
+    used: Sequence[Execution], least_bytes: int = MEMORY_LEAST, most_bytes: int | None = None
+) -> tuple[float | None, Fit | None]:
     """Spearman's correlation of peak and bytes read, and the line where it is good enough to compute memory with.
 
     Asked of 6 executions or more whose bytes read differ by a factor of 2; the line needs an R² of 0.9.
@@ -220,7 +226,7 @@ def grows_with_input(used: Sequence[Execution]) -> tuple[float | None, Fit | Non
     if r_squared < 0.9 or line.slope <= 0:
         return rho, None
     above = max(y - (line.intercept + line.slope * x) for x, y in pairs)
-    return rho, Fit(line.intercept + above, line.slope, r_squared, rho)
+    return rho, Fit(line.intercept + above, line.slope, r_squared, rho, least_bytes, most_bytes)
 
 
 def _by_input(used: Sequence[Execution]) -> list[dict[str, Any]]:
@@ -258,7 +264,8 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         return None, "peak memory is unknown"
     values = [e.peak_bytes or 0 for e in used]
     floor = oom_floor(basis.all)
-    wanted = max(max(values) * MEMORY_MARGIN, MEMORY_LEAST, floor[1] if floor else 0)
+    least = max(MEMORY_LEAST, floor[1] if floor else 0)
+    wanted = max(max(values) * MEMORY_MARGIN, least)
     recommended = math.ceil(wanted / _MIB) * _MIB
     most = basis.memory_of_hosts()
     if most is not None:
@@ -284,7 +291,7 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
     held_up = sum(e.verdict.demand == "MEMORY" or e.verdict.denied == "RECLAIM" for e in basis.succeeded)
     if held_up * 2 >= len(basis.succeeded):
         sentence += f"; memory delayed it in {held_up} of {len(basis.succeeded)}"
-    rho, fit = grows_with_input(used)
+    rho, fit = grows_with_input(used, least, most)
     evidence = _numbers(basis, used, values, "_bytes") | {
         "largest_program_bytes": alone,
         "oom_killed_executions": len(killed),
