@@ -5,7 +5,8 @@ Figures are those of `sluice tune RUN`. A task that has several executions of th
 by their median time and CPU, and by their largest peak: that of all programs together where every run has it, else that
 of the largest program. Statistics are over the executions of a task that succeeded: pairs of equal samples where every
 execution has its own sample, else by Mann and Whitney. A difference is reported if it is rank_tests.LEAST_EFFECT or
-more, and improbable as one of all the tests of that figure. It is one of these runs: executions of one run share its host, its hour and its neighbours, and are no independent samples of a version.
+more, and improbable as one of all the tests of that figure. It is one of these runs: executions of one run
+share its host, its hour and its neighbours, and are no independent samples of a version.
 """
 
 from __future__ import annotations
