@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 import pytest
-from executions import MIB, NEXTFLOW, SNAKEMAKE, add_execution, add_run
+from executions import GIB, MIB, NEXTFLOW, SNAKEMAKE, add_execution, add_run
 from lakes import LakeMaker
 
 from sluice_analytics.lake.duck import DuckSession
@@ -40,10 +40,15 @@ def output(argv: list[str | os.PathLike[str]], folder: pathlib.Path, **env: str)
     return done.stdout
 
 
-def configuration(maker: LakeMaker, form: str, **task: Any) -> str:
-    """Three runs: ALIGN of a workflow PREP needs 2 CPUs, 575 MiB and 60 s; SORT grows with input; RARE ran once."""
+def configuration(
+    maker: LakeMaker, form: str, host_bytes: int = 16 * GIB, killed_at: float | None = None, **task: Any
+) -> str:
+    """Three runs: ALIGN of a workflow PREP needs 2 CPUs, 575 MiB and 60 s; SORT grows with input; RARE ran once.
+
+    killed_at: MiB at which an execution of SORT was killed for memory; None: none was.
+    """
     for n in range(3):
-        add_run(maker, f"r{n}", start=3600 * n)
+        add_run(maker, f"r{n}", start=3600 * n, memory_bytes=host_bytes)
         align = "PREP:ALIGN" if form == "nextflow" else "align"
         add_execution(maker, f"r{n}", align, start=3600 * n, wall=50, cpu=90, programs=[(0, 50, 500)], **task)
         for k in range(2):
@@ -53,6 +58,11 @@ def configuration(maker: LakeMaker, form: str, **task: Any) -> str:
                 maker, f"r{n}", sort, start=3600 * n + 200 * k, wall=100, cpu=290, rchar=size * MIB,
                 programs=[(0, 100, 500 + 2 * size)], **task,
             )  # fmt: skip
+    if killed_at is not None:
+        sort = "SORT" if form == "nextflow" else "sort_it"
+        add_execution(
+            maker, "r0", sort, start=600, programs=[(0, 50, killed_at)], exit_code=137, oom_killed=True, **task
+        )
     add_execution(maker, "r0", "RARE", start=20, **task)
     add_execution(maker, "r0", "bad'; name\n}{ #", start=30, **task)
     maker.write()
@@ -120,6 +130,24 @@ def test_nextflow_takes_memory_by_input(maker: LakeMaker, tmp_path: pathlib.Path
     assert int(memory) == pytest.approx((500 * MIB + 2 * MIB) * 1.15, rel=1e-3)  # of an input of 1 MiB
 
 
+_BOUNDS = [
+    ({"killed_at": 1000}, 1200 * MIB),  # what was needed at least by the execution that was killed for memory
+    ({"killed_at": 1000, "host_bytes": 1024 * MIB}, 1024 * MIB),  # no host has more
+]
+"""Of SORT with an input of 1 MiB or 10 MB, which needs 580 to 600 MiB without these"""
+
+
+@pytest.mark.parametrize(("lake", "least"), _BOUNDS)
+def test_nextflow_by_input_has_bounds(
+    maker: LakeMaker, tmp_path: pathlib.Path, lake: dict[str, Any], least: int
+) -> None:
+    config = configuration(maker, "nextflow", **lake, **NEXTFLOW)
+    dynamic = re.sub(r"// (memory = \{)", r"\1", re.sub(r"memory = '\d+ MB'(\n.*X \(not)", r"\1", config))
+    assert dynamic != config
+    (memory,) = re.findall(r"sort: cpus 3 memory (\d+)", nextflow(tmp_path, dynamic))
+    assert int(memory) == least
+
+
 SNAKEFILE = """
 rule all:
     input: "align.txt", "sort.txt", "rare.txt"
@@ -176,6 +204,16 @@ def test_snakemake_takes_memory_by_input(maker: LakeMaker, tmp_path: pathlib.Pat
     _, sort, _ = snakemake(tmp_path, engine("snakemake") / "bin" / "snakemake", dynamic)
     # (500 MiB + 2 * the 9.54 MiB that Snakemake calls size_mb) * 1.15, in 10^6 bytes
     assert int(sort.split()[2]) == pytest.approx(500 * 1.048576 * 1.15 + 2 * 10 * 1.15, rel=0.01)
+
+
+@pytest.mark.parametrize(("lake", "least"), _BOUNDS)
+def test_snakemake_by_input_has_bounds(
+    maker: LakeMaker, tmp_path: pathlib.Path, lake: dict[str, Any], least: int
+) -> None:
+    config = configuration(maker, "snakemake", **lake, **SNAKEMAKE)
+    dynamic = re.sub(r'# (- "sort_it:mem_mb)', r"\1", re.sub(r"- sort_it:mem_mb=\d+\n", "", config))
+    _, sort, _ = snakemake(tmp_path, engine("snakemake") / "bin" / "snakemake", dynamic)
+    assert int(sort.split()[2]) == pytest.approx(least / 1e6, abs=1)
 
 
 def test_rules_that_snakemake_did_not_name_are_left_out(maker: LakeMaker) -> None:
@@ -246,8 +284,8 @@ def test_kubernetes_is_yaml_of_jobs(maker: LakeMaker, tmp_path: pathlib.Path) ->
     assert align == {
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "align"},
         "spec": {
-            "activeDeadlineSeconds": 60,
-            "template": {"spec": {"containers": [{
+            # The pod's: that of the Job counts the wait for a node and all retries.
+            "template": {"spec": {"activeDeadlineSeconds": 60, "containers": [{
                 "name": "align",
                 "resources": {"requests": {"cpu": "2", "memory": "575Mi"}, "limits": {"memory": "575Mi"}},
             }]}},

@@ -148,6 +148,7 @@ def test_failed_executions_are_no_evidence(maker: LakeMaker) -> None:
     assert (advice.executions, advice.successful) == (5, 3)
     assert of(advice, "memory_bytes").recommended == 345 * MIB
     assert of(advice, "cpus").recommended == 1
+    assert of(advice, "time_ns").recommended == 1080e9  # but that one was cut after 900 s is
 
 
 @pytest.mark.parametrize(
@@ -246,6 +247,28 @@ def test_time_is_not_below_the_longest(maker: LakeMaker) -> None:
     time = of(only(maker), "time_ns")
     assert time.recommended == 3600e9 * 1.2
     assert "the longest of 102 successful executions in 3 runs took" in time.sentence
+
+
+@pytest.mark.parametrize(
+    ("fields", "seconds", "said"),
+    [
+        ({"exit_code": None, "exit_signal": 9}, 1080, "a signal ended 1 execution, after 15m00s at most"),
+        ({"exit_code": None, "exit_signal": 15}, 1080, "a signal ended 1 execution, after 15m00s at most"),
+        ({"exit_code": 137}, 1080, "a signal ended 1 execution, after 15m00s at most"),  # as a shell passes it on
+        ({"exit_code": 200}, 900, "the longest of 1 failed execution took 15m00s"),  # no signal has that number
+        ({"exit_code": 1}, 900, "the longest of 1 failed execution took 15m00s"),
+        ({"exit_code": 137, "wall": 99}, 120, ", + 20 %"),  # no longer than those that succeeded
+    ],
+)
+def test_time_is_not_below_what_was_cut(maker: LakeMaker, fields: dict[str, Any], seconds: int, said: str) -> None:
+    same_in_runs(maker, wall=100)
+    add_execution(maker, "r0", start=200, **({"wall": 900} | fields))
+    time = of(only(maker), "time_ns")
+    assert time.recommended == seconds * 1e9
+    assert said in time.sentence
+    assert time.evidence["failed_executions"] == 1
+    assert time.evidence["longest_failed_ns"] == fields.get("wall", 900) * 1e9
+    assert time.evidence["signalled_executions"] == int(fields["exit_code"] in (None, 137))
 
 
 def test_fewer_cpus_take_longer(maker: LakeMaker) -> None:
@@ -379,7 +402,10 @@ _SIDE_BY_SIDE = [(0.0, 50.0, 400.0), (10.0, 60.0, 500.0)]
         (_SIDE_BY_SIDE, None, None, 900),  # a record of an older agent: the sum of the peaks
         (_SIDE_BY_SIDE, 600, None, 600),  # they share 300 MiB
         (_SIDE_BY_SIDE, 300, None, 500),  # the largest maps files: with less, it reads them again and again
-        (_SIDE_BY_SIDE, 600, 550, 550),  # a limit that held
+        (_SIDE_BY_SIDE, None, 550, 550),  # a limit that held bounds the sum
+        (_SIDE_BY_SIDE, 600, 550, 600),  # but not what was measured: 50 MiB were in swap
+        ([(0.0, 50.0, 900.0)], 2048, 1024, 2048),
+        ([(0.0, 50.0, 400.0), (1.0, 2.0, 300.0)], 400, 500, 500),  # what no pass saw was below the limit, too
         (_SIDE_BY_SIDE, 300, 450, 500),
         ([*_SIDE_BY_SIDE, (20.0, 20.5, 100.0), (20.1, 20.7, 50.0)], 600, None, 750),  # two that no pass saw
         ([(0.0, 1.5, 400.0), (0.5, 1.9, 500.0)], 500, None, 900),  # only those, each of them beside nothing known
@@ -516,6 +542,7 @@ def test_memory_that_grows_with_input(maker: LakeMaker) -> None:
     assert fit["bytes_per_byte"] == pytest.approx(2)
     assert fit["base_bytes"] == pytest.approx(500 * MIB)
     assert fit["r_squared"] == pytest.approx(1)
+    assert (fit["least_bytes"], fit["most_bytes"]) == (250 * MIB, 16 * GIB)
     assert memory.evidence["by_input_size"] == [
         {"rchar_from": 100 * MIB, "rchar_to": 300 * MIB, "executions": 3, "peak_max_bytes": 1100 * MIB},
         {"rchar_from": 400 * MIB, "rchar_to": 600 * MIB, "executions": 3, "peak_max_bytes": 1700 * MIB},
@@ -531,6 +558,17 @@ def test_a_line_lies_above_every_execution(maker: LakeMaker) -> None:
     fit = of(only(maker), "memory_bytes").evidence["fit"]
     for n, peak in enumerate(peaks):
         assert fit["base_bytes"] + fit["bytes_per_byte"] * (n + 1) * 100 * MIB >= peak * MIB * 0.999999
+
+
+def test_a_line_has_the_bounds_of_the_size(maker: LakeMaker) -> None:
+    for n in range(6):
+        add_run(maker, f"r{n}", start=3600 * n)
+        size = (n + 1) * 100
+        add_execution(maker, f"r{n}", start=3600 * n, rchar=size * MIB, programs=[(0, 100, 500 + 2 * size)])
+    add_execution(maker, "r0", start=200, programs=[(0, 50, 3000)], exit_code=137, oom_killed=True)
+    memory = of(only(maker), "memory_bytes")
+    assert memory.recommended == 3600 * MIB
+    assert (memory.evidence["fit"]["least_bytes"], memory.evidence["fit"]["most_bytes"]) == (3600 * MIB, 16 * GIB)
 
 
 def test_no_fit_where_memory_does_not_grow(maker: LakeMaker) -> None:

@@ -18,6 +18,7 @@ from sluice_analytics.sweep.period import Period
 from sluice_analytics.sweep.thresholds import Thresholds
 
 HOUR = 3600
+KIB = 1 << 10
 PRICES = Prices([Price(host="node1", per_hour=4.0, gpu=2.0)])
 
 
@@ -88,6 +89,34 @@ def test_a_forgotten_host_counts_the_time_that_was_watched(maker: LakeMaker) -> 
     up(maker, 2 * HOUR, 3 * HOUR)
     (one,) = find(maker, 3 * HOUR)
     assert (one.kind, one.hours) == ("FORGOTTEN_HOST", pytest.approx(2.0))
+
+
+_MOVES = [
+    ({"net_rx_bytes": 32 * KIB * 60, "disk_write_bytes": 32 * KIB * 60}, True),  # receives and stores
+    ({"disk_read_bytes": 40 * KIB * 60, "net_tx_bytes": None}, False),  # below 64 KiB a second
+    ({"net_tx_bytes": 70 * KIB * 60, "disk_read_bytes": None}, True),
+    ({"disk_read_bytes": None, "disk_write_bytes": None, "net_rx_bytes": None, "net_tx_bytes": None}, False),
+]
+"""Of a minute with hardly any CPU: is that work?"""
+
+
+@pytest.mark.parametrize(("minute", "works"), _MOVES)
+def test_a_host_that_moves_data_is_not_forgotten(maker: LakeMaker, minute: dict[str, int | None], works: bool) -> None:
+    up(maker, 0, 3 * HOUR, **minute)
+    found = find(maker, 3 * HOUR)
+    assert kinds(found) == ([] if works else ["FORGOTTEN_HOST"])
+    known = [n for n in minute.values() if n is not None]
+    assert [f.evidence["moved_bytes"] for f in found] == ([] if works else [sum(known) * 180 if known else None])
+
+
+@pytest.mark.parametrize(("minute", "works"), _MOVES)
+def test_a_host_that_moves_data_after_its_run_is_not_idle(
+    maker: LakeMaker, minute: dict[str, int | None], works: bool
+) -> None:
+    up(maker, 0, 1800, busy=1.01, net_rx_bytes=GIB)
+    up(maker, 1800, 2 * HOUR, **minute)
+    work(maker, 0, 1800, rchar=100 * MIB)
+    assert kinds(find(maker, 2 * HOUR)) == ([] if works else ["IDLE_AFTER_RUN"])
 
 
 def test_a_host_that_is_busy_only_with_background(maker: LakeMaker) -> None:

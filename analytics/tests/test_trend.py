@@ -113,14 +113,40 @@ def test_too_few_runs(maker: LakeMaker) -> None:
 
 
 def test_drift(maker: LakeMaker) -> None:
-    runs_with_walls(maker, [100, 102, 104, 106, 108])
+    runs_with_walls(maker, [100, 103, 106, 109, 112])
     found = found_in(maker)
     wall = found["wall_ns"]
-    assert wall.slope_per_run == pytest.approx(2e9)
+    assert wall.slope_per_run == pytest.approx(3e9)
     assert wall.drift_p == pytest.approx(2 / 120)
     assert wall.verdict == "drift: rises, too few runs to search for a step: 5, 8 needed"
     assert found["peak_rss_bytes"].drift_p == 1
     assert "drift" not in found["peak_rss_bytes"].verdict
+
+
+@pytest.mark.parametrize(
+    ("walls", "verdict"),
+    [
+        ([100, 102, 104, 106, 108], "drift, small"),  # 8 of 104 from the first run to the last
+        ([108, 106, 104, 102, 100], "drift, small"),
+        ([112, 109, 106, 103, 100], "drift: falls"),
+    ],
+)
+def test_drift_has_a_least_effect(maker: LakeMaker, walls: list[float], verdict: str) -> None:
+    runs_with_walls(maker, walls)
+    wall = found_in(maker)["wall_ns"]
+    assert wall.drift_p == pytest.approx(2 / 120)
+    assert wall.verdict.startswith(verdict + ", too few runs")
+
+
+def test_drift_of_what_is_mostly_none(maker: LakeMaker) -> None:
+    """Of a median of 0 there is no part."""
+    runs_with_walls(maker, [100] * 12)
+    for n in range(7, 12):
+        for k in range(n):
+            add_execution(maker, f"r{n:02d}", start=3600 * n + k, wall=1, exit_code=1)
+    failed = found_in(maker)["failed_tasks"]
+    assert failed.median == 0
+    assert "drift: rises" in failed.verdict and "regression" in failed.verdict
 
 
 def test_the_peak_of_all_programs_where_each_run_has_it(maker: LakeMaker) -> None:
@@ -150,6 +176,24 @@ def test_regression(maker: LakeMaker) -> None:
     assert wall.change_p is not None
     assert wall.change_p < 0.05
     assert "regression" in wall.verdict
+
+
+@pytest.mark.parametrize(
+    ("factor", "verdict"),
+    [
+        (1.02, "step, small"),
+        (1.08, "step, small"),
+        (1 / 1.08, "step, small"),
+        (1.2, "regression"),
+        (0.8, "improvement"),
+    ],
+)
+def test_a_step_has_a_least_effect(maker: LakeMaker, factor: float, verdict: str) -> None:
+    walls = [100, 100.3, 100.1, 100.2, 99.9]
+    runs_with_walls(maker, [*walls, *(w * factor for w in walls)])
+    wall = found_in(maker)["wall_ns"]
+    assert wall.change_p is not None and wall.change_p < 0.05
+    assert wall.verdict.endswith(verdict)
 
 
 def test_steady(maker: LakeMaker) -> None:

@@ -179,12 +179,41 @@ def test_timeout_is_named(maker: LakeMaker) -> None:
     assert failure.tool == "slow" and "timeout ended it after 20.0 s" in failure.sentence
 
 
-def test_disk_full_only_where_a_finding_says_so(maker: LakeMaker) -> None:
-    """A Finding reports it; an exit code does not."""
-    case = Case(maker)
-    bad = case.put("dd", end=50, exit_code=1)
+@pytest.mark.parametrize(
+    ("found", "ended", "kind"),
+    [
+        ({"at": 100}, {"exit_code": 1}, "DISK_FULL"),
+        ({"at": 110, "task_id": "t1"}, {"exit_code": 1}, "DISK_FULL"),  # as the task or run ends
+        ({"at": 110, "task_id": "t2"}, {"exit_code": 1}, "DISK_FULL"),  # it names the first task that works there
+        ({"at": 41}, {"exit_code": 1}, "DISK_FULL"),
+        ({"at": 100}, {"exit_signal": 7}, "DISK_FULL"),  # SIGBUS: a page of a file had no place
+        ({"at": 39}, {"exit_code": 1}, "EXIT"),  # it need not be full any more
+        ({"at": 131}, {"exit_code": 1}, "EXIT"),
+        ({"at": 100, "run_id": "r2"}, {"exit_code": 1}, "EXIT"),
+        ({"at": 100, "host_id": "b" * 32}, {"exit_code": 1}, "EXIT"),
+        ({"at": 100}, {"exit_code": 127}, "NOT_FOUND"),
+        ({"at": 100}, {"exit_signal": 15}, "SIGNAL"),
+    ],
+)
+def test_disk_full_by_run_and_time(maker: LakeMaker, found: dict[str, Any], ended: dict[str, int], kind: str) -> None:
+    """The finding names the program that wrote most, and that need not be the one that failed."""
+    case = Case(maker, end=100)
+    case.put("dd", end=100, **ended)
+    wrote = case.put("tar", end=95)
+    maker.finding("DISK_FULL", **({"run_id": "r1", "program_id": wrote["program_id"], "message": "full"} | found))
+    failure = case.failure()
+    assert (failure.tool, failure.kind) == ("dd", kind)
+    if kind == "DISK_FULL":
+        assert failure.evidence["disk_full_time"] == maker.us(found["at"])
+        assert failure.evidence["finding"] == "full"
+
+
+def test_who_wrote_most_and_failed_long_after(maker: LakeMaker) -> None:
+    """A full disk does not explain it; nor is it one without a finding, whatever the exit code."""
+    case = Case(maker, end=600)
+    bad = case.put("dd", end=600, exit_code=1)
     maker.finding("DISK_FULL", at=50, run_id="r1", program_id=bad["program_id"])
-    assert case.failure().kind == "DISK_FULL"
+    assert case.failure().kind == "EXIT"
 
 
 def test_what_the_engine_killed_because_of_it(maker: LakeMaker) -> None:

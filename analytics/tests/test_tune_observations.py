@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Curves, gaps, critical path, stragglers, contention, idle and stuck: on made lakes, by hand."""
+"""Curves, gaps, critical path, stragglers, contention, idle, stuck and quiet: on made lakes, by hand."""
 
 from __future__ import annotations
 
@@ -271,7 +271,7 @@ def test_throttled_and_reclaim(maker: LakeMaker) -> None:
     assert kinds(report, "CONTENTION") == [] and kinds(report, "STARVED") == []
 
 
-# Idle, stuck, unused, I/O
+# Idle, stuck, quiet, unused, I/O
 
 
 def test_idle_task(maker: LakeMaker) -> None:
@@ -295,28 +295,50 @@ def test_idle_task_by_demand(maker: LakeMaker) -> None:
     assert idle.sentence.endswith("; it waited most for: pipe")
 
 
-def test_stuck_program(maker: LakeMaker) -> None:
-    """Alive and silent for minutes: the child that hangs, not the shell that waits for it, nor one that moves."""
+def test_quiet_program(maker: LakeMaker) -> None:
+    """Alive and silent for minutes: the child that waits, not the shell that waits for it, nor one that moves."""
     maker.run(run_id="r1", phase="LIVE", time=maker.us(300))
     shell = maker.program(run_id="r1", task_id="t1", task="step", tool="bash")
-    hangs = maker.program(
-        run_id="r1", task_id="t1", task="step", tool="curl", parent_program_id=shell["program_id"], start=5
+    sleeps = maker.program(
+        run_id="r1", task_id="t1", task="step", tool="sleep", parent_program_id=shell["program_id"], start=5
     )
     moves = maker.program(run_id="r1", task_id="t1", tool="xz", parent_program_id=shell["program_id"])
-    maker.usage(hangs, start=5, end=10, cpu_user_ns=S)
+    maker.usage(sleeps, start=5, end=10, cpu_user_ns=S)
     maker.usage(moves, start=280, end=290, cpu_user_ns=S)
     report = of(maker, now_us=maker.us(301))
-    [stuck] = kinds(report, "STUCK")
-    assert stuck.evidence["program_id"] == hangs["program_id"]
-    assert stuck.evidence["silent_ns"] == 290 * S
-    assert stuck.evidence["moved_time"] == maker.us(10)
+    [quiet] = kinds(report, "QUIET")
+    assert quiet.severity == "INFO"
+    assert quiet.evidence["program_id"] == sleeps["program_id"]
+    assert quiet.evidence["silent_ns"] == 290 * S
+    assert quiet.evidence["moved_time"] == maker.us(10)
+    assert kinds(report, "STUCK") == []  # a server and a sleep do no more: the agent alone knows for what they wait
 
 
-def test_nothing_is_stuck_in_a_run_that_ended(maker: LakeMaker) -> None:
+def test_nothing_is_quiet_in_a_run_that_ended(maker: LakeMaker) -> None:
     """A program whose END is missing."""
     maker.run(run_id="r1", end=300, programs=1)
     maker.program(run_id="r1", tool="curl")
-    assert kinds(of(maker), "STUCK") == []
+    assert kinds(of(maker), "QUIET") == []
+
+
+def test_stuck_is_what_the_agent_found(maker: LakeMaker) -> None:
+    """By its Finding records, with their severity; what is stuck is not quiet, unless it moved in between."""
+    maker.run(run_id="r1", phase="LIVE", time=maker.us(600))
+    hangs = maker.program(run_id="r1", task_id="t1", task="step", tool="cp")
+    moved = maker.program(run_id="r1", task_id="t2", task="next", tool="cat")
+    maker.usage(moved, start=400, end=410, cpu_user_ns=S)
+    same = {"run_id": "r1", "kind": "STUCK"}
+    maker.finding(**same, at=390, task_id="t2", task="next", program_id=moved["program_id"])
+    message = "the task step has made no progress for 5m00s"
+    maker.finding(**same, at=310, task_id="t1", task="step", program_id=hangs["program_id"], message=message)
+    maker.finding("STUCK", at=311, run_id="r2", task_id="t1", program_id="other")
+    report = of(maker, now_us=maker.us(601))
+    first, second = kinds(report, "STUCK")
+    assert (first.task_id, first.severity) == ("t1", "WARNING")
+    assert first.sentence.startswith(f"{message} (found at ")
+    assert first.evidence == {"program_id": hangs["program_id"], "found_time": maker.us(310)}
+    assert second.task_id == "t2"
+    assert [o.evidence["program_id"] for o in kinds(report, "QUIET")] == [moved["program_id"]]
 
 
 def test_unused_request(maker: LakeMaker) -> None:

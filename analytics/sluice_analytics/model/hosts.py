@@ -9,6 +9,8 @@ an interval may lie in two windows.
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 from ..lake.expression import ibis
@@ -30,6 +32,9 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of a Host record that intervals() keeps."""
 
+MOVED = ("disk_read_bytes", "disk_write_bytes", "net_rx_bytes", "net_tx_bytes")
+"""The columns of a Host record that moved_bytes adds up."""
+
 LEAST_NS = 500_000_000
 """Shorter intervals have sums but no rates: /proc/stat counts in ticks of 10 ms."""
 
@@ -40,10 +45,15 @@ def intervals(session: Session, scope: Scope = ALL) -> ir.Table:
     Beside COLUMNS: start_us, end_us (int64 microseconds); gap_us (int64, time before
     start_us that no record covers; null for a host's first); overlap_us (int64, what another record had
     covered already, left out); cores (float64, mean CPUs busy; null for intervals under LEAST_NS);
-    before_boot_id, before_agent_id, before_run_id (of the record before). AMOUNTS are scaled to the time
-    that is left (float64). Records that cover no further time are left out.
+    before_boot_id, before_agent_id, before_run_id (of the record before); moved_bytes (float64, MOVED together, null
+    where none is known). AMOUNTS and moved_bytes are scaled to the time that is left (float64). Records that cover no
+    further time are left out.
     """
-    record = session.table("host", scope).select(*COLUMNS)
+    record = session.table("host", scope)
+    amounts = [record[name] for name in MOVED]
+    moved = functools.reduce(operator.add, (amount.fill_null(0) for amount in amounts))
+    is_known = functools.reduce(operator.or_, (amount.notnull() for amount in amounts))
+    record = record.select(*COLUMNS, moved_bytes=ibis.cases((is_known, moved)))
     order = [record.time.asc(), record.seq.asc()]
     before = ibis.window(group_by=record.host_id, order_by=order)
     all_before = ibis.window(group_by=record.host_id, order_by=order, rows=(None, -1))
@@ -62,7 +72,7 @@ def intervals(session: Session, scope: Scope = ALL) -> ir.Table:
         gap_us=placed.start_us - placed._reported_until,
         overlap_us=placed.start_us - placed._begin,
         cores=ibis.cases((placed.interval_ns >= LEAST_NS, ibis.least(rate, placed.cpus.cast("float64")))),
-        **{name: placed[name] * kept for name in AMOUNTS},
+        **{name: placed[name] * kept for name in (*AMOUNTS, "moved_bytes")},
     )
     return session.kept(placed.drop("_begin", "_reported_until"))
 

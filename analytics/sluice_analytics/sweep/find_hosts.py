@@ -51,6 +51,7 @@ def _without_runs(scene: Scene, host: Host, row: Row, others: list[Row]) -> Iter
     top = _by_whom(others)
     evidence = {
         "watched_ns": no_run_us * 1000, "busy_cores": busy * host.cpus, "busy_share": busy, "cpus": host.cpus,
+        "moved_bytes": row["no_run_moved_bytes"],
         "first_heard_time": host.first_us, "last_heard_time": host.last_us, "last_run_time": row["last_run_us"],
         "programs": top,
     }  # fmt: skip
@@ -64,7 +65,8 @@ def _without_runs(scene: Scene, host: Host, row: Row, others: list[Row]) -> Iter
             evidence=evidence,
         )  # fmt: skip
     if row["last_run_us"] is None:
-        if no_run_us >= limits.forgotten_us and busy < limits.busy_share:
+        moves = limits.host_moves(row["no_run_moved_bytes"], no_run_us)
+        if no_run_us >= limits.forgotten_us and busy < limits.busy_share and not moves:
             yield scene.finding(
                 "FORGOTTEN_HOST", host.host_id, no_run_us, subject=host.host_name, start_us=start, end_us=end,
                 sentence=f"{host.host_name} was watched for {units.duration(no_run_us * 1000)} and had no run; "
@@ -74,8 +76,12 @@ def _without_runs(scene: Scene, host: Host, row: Row, others: list[Row]) -> Iter
         return
     after = row["after_us"]
     after_busy = row["after_busy_ns"] / row["after_capacity_ns"] if row["after_capacity_ns"] else 0.0
-    if after >= limits.after_run_us and after_busy < limits.busy_share:
-        evidence |= {"watched_ns": after * 1000, "busy_cores": after_busy * host.cpus, "busy_share": after_busy}
+    moves = limits.host_moves(row["after_moved_bytes"], after)
+    if after >= limits.after_run_us and after_busy < limits.busy_share and not moves:
+        evidence |= {
+            "watched_ns": after * 1000, "busy_cores": after_busy * host.cpus, "busy_share": after_busy,
+            "moved_bytes": row["after_moved_bytes"],
+        }  # fmt: skip
         yield scene.finding(
             "IDLE_AFTER_RUN", host.host_id, after, subject=host.host_name, start_us=row["last_run_us"], end_us=end,
             sentence=f"{host.host_name} was up for {units.duration(after * 1000)} after its last run ended at "

@@ -232,8 +232,8 @@ def containers(session: Session, period: Period) -> ir.Table:
 def without_run(session: Session, period: Period) -> ir.Table:
     """Of each host, the time without a run, and the time after its last run of the period.
 
-    host_id; no_run_us, no_run_busy_ns, no_run_capacity_ns; last_run_us (null: no run), after_us,
-    after_busy_ns, after_capacity_ns. Of times that Host records cover.
+    host_id; no_run_us, no_run_busy_ns, no_run_capacity_ns, no_run_moved_bytes; last_run_us (null: no run), after_us,
+    after_busy_ns, after_capacity_ns, after_moved_bytes (null: unknown). Of times that Host records cover.
     """
     part = hosts.with_presence(session, period.scope, period.window_us, period.since_us, period.until_us)
     stretch = hosts.presence(session, period.scope)
@@ -246,18 +246,22 @@ def without_run(session: Session, period: Period) -> ir.Table:
         _absent_us=length - part.run_us,
         _absent_busy=part.cpu_busy_ns * part.share * absent,
         _absent_capacity=part.cpu_capacity_ns * part.share * absent,
+        _absent_moved=part.moved_bytes * part.share * absent,
         _after_us=length * later,
         _after_busy=part.cpu_busy_ns * part.share * later,
         _after_capacity=part.cpu_capacity_ns * part.share * later,
+        _after_moved=part.moved_bytes * part.share * later,
     )
     return part.group_by("host_id").aggregate(
         last_run_us=part.last_run_us.max(),
         no_run_us=part._absent_us.sum().cast("int64"),
         no_run_busy_ns=part._absent_busy.sum(),
         no_run_capacity_ns=part._absent_capacity.sum(),
+        no_run_moved_bytes=part._absent_moved.sum(),
         after_us=part._after_us.sum().cast("int64"),
         after_busy_ns=part._after_busy.sum(),
         after_capacity_ns=part._after_capacity.sum(),
+        after_moved_bytes=part._after_moved.sum(),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..model.activity import are_work
+from ..model.activity import CALLED_BYTES_PER_S, are_work
 from .period import HOUR_US
 
 MINUTE_US = 60_000_000
@@ -33,6 +33,10 @@ class Thresholds:
 
     oversized_share: float = 0.50
     """A host whose peaks of CPU and memory both stay under this part of it is over-sized (--oversized-share)"""
+
+    host_bytes_per_s: int = CALLED_BYTES_PER_S
+    """A host that moves so many bytes of disks and network works, whatever its CPUs do: a data mover uses few. Logs,
+    monitoring and the agent, which every host has, stay below"""
 
     forgotten_us: int = HOUR_US
     """A host is forgotten when it was watched for this long without a run"""
@@ -92,6 +96,10 @@ class Thresholds:
     def moves(self, moved: float, called: float, us: float) -> bool:
         """Did what moved so many bytes in that time (called: by read and write calls) make progress by I/O?"""
         return moved >= self.quiet_bytes_per_s * us / 1e6 or are_work(called, us)
+
+    def host_moves(self, moved: float | None, us: float) -> bool:
+        """Did a host that moved so many bytes in that time work? None: unknown, so that its CPUs alone decide."""
+        return moved is not None and us > 0 and moved >= self.host_bytes_per_s * us / 1e6
 
 
 WORKERS = (

@@ -3,10 +3,10 @@
 
 Figures are those of `sluice tune RUN`. A task that has several executions of the same sample in a run is compared
 by their median time and CPU, and by their largest peak: that of all programs together where every run has it, else that
-of the largest program. Statistics are over the executions of a task that
-succeeded: pairs of equal samples where every execution has its own sample, else by Mann and Whitney. A difference is
-reported if it is LEAST_EFFECT or more, and improbable as one of all the tests of that figure. It is one of these runs:
-executions of one run share its host, its hour and its neighbours, and are no independent samples of a version.
+of the largest program. Statistics are over the executions of a task that succeeded: pairs of equal samples where every
+execution has its own sample, else by Mann and Whitney. A difference is reported if it is rank_tests.LEAST_EFFECT or
+more, and improbable as one of all the tests of that figure. It is one of these runs: executions of one run
+share its host, its hour and its neighbours, and are no independent samples of a version.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from .evidence import scope_of
 from .run import NO_TASK, load
 from .run_report import Resources, RunReport, TaskRow, ToolRow
 
-LEAST_EFFECT = 0.10
-"""A smaller part of the median is reported as no difference: nodes of one type differ by some per cent"""
 _PAIRS_NEEDED = 6
 """Fewer pairs give no p-value below 0.05: 2 / 2^5 is 0.06"""
 
@@ -310,8 +308,8 @@ def decide(tests: Sequence[Test]) -> None:
             test.p_adjusted = p
             if ratio is None or p >= rank_tests.SIGNIFICANT:
                 test.verdict = "no difference to be seen"
-            elif 1 / (1 + LEAST_EFFECT) < ratio < 1 + LEAST_EFFECT:
-                test.verdict = f"differs by less than {LEAST_EFFECT:.0%}"
+            elif rank_tests.is_little(ratio):
+                test.verdict = f"differs by less than {rank_tests.LEAST_EFFECT:.0%}"
             else:
                 test.verdict = "more" if ratio > 1 else "less"
 

@@ -9,15 +9,18 @@ the peaks of such programs that were alive at the same moment.
 
 Records of older agents lack it. For them, and never exceeded, there is peak_together_bytes, the same sum over all
 programs. It is an upper bound: programs need not peak at once, and what a forked child shares counts for each. A
-control group counts the files of a tmpfs and kernel memory as well, which no record has.
+control group counts the files of a tmpfs, kernel memory and page cache as well: cgroup.memory_peak_bytes of the Task
+record has them for a task with a control group of its own. It is not used here: page cache grows up to any limit.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .. import units
 from ..errors import NotFound
 from ..lake.expression import ibis
 from ..lake.session import LATE_US, Row, Scope, Session
@@ -119,6 +122,13 @@ class Execution:
     """CPUs kept busy on a host in the busiest interval of the agent that has a Usage record; null for a short task"""
 
     @property
+    def was_ended_by_signal(self) -> bool:
+        """Did its driving program end by a signal, or as a shell does (128 + n) that passes one on?"""
+        if self.exit_signal is not None:
+            return True
+        return self.exit_code is not None and units.is_signal(self.exit_code - 128)
+
+    @property
     def parallelism(self) -> float | None:
         """CPU time / wall time."""
         return self.cpu_ns / self.wall_ns if self.cpu_ns is not None and self.wall_ns > 0 else None
@@ -157,19 +167,22 @@ class Execution:
 
     @property
     def peak_bytes(self) -> int | None:
-        """Memory that it needs: what its programs held together, but no more than a limit that it was held to.
+        """Memory that it needs: what its programs held together, as it was measured or, of older records, summed up.
 
+        A sum of peaks is no more than a limit that held: it counts shared pages for each program, and those need not
+        peak at once. What was measured may be more than the limit: a part of it was in swap.
         At least its largest program's peak: with less, pages of files that it maps would be read again and again.
         """
-        together, largest = self.peak_together_bytes, self.peak_program_bytes
+        summed, largest = self.peak_together_bytes, self.peak_program_bytes
+        limit = self.requested_memory_bytes
+        held = math.inf if limit is None else max(limit, largest or 0)
         if (seen := self.peak_memory_bytes) is not None:
             with_brief = seen + self.brief_together_bytes
-            together = with_brief if together is None or self.unknown_peaks else max(seen, min(with_brief, together))
-        if together is None or largest is None:
-            return largest if together is None else together
-        together = max(together, largest)
-        limit = self.requested_memory_bytes
-        return together if limit is None else min(together, max(limit, largest))
+            most = with_brief if summed is None or self.unknown_peaks else min(with_brief, summed)
+            return max(seen, int(min(most, held)), largest or 0)
+        if summed is None or largest is None:
+            return largest if summed is None else int(min(summed, held))
+        return int(min(max(summed, largest), held))
 
 
 def scope_of(runs: list[find.Run]) -> Scope:

@@ -41,6 +41,10 @@ PROMPT_US = 2_000_000
 FOLLOW_US = 60_000_000
 """A task that a signal ended within this time of another's failure was ended because of it (microseconds)"""
 
+FULL_BEFORE_US, FULL_AFTER_US = 60_000_000, 30_000_000
+"""A program failed of a full disk where a finding of its run is no older than this, or so much later (microseconds).
+Later, because the agent looks once in an interval, and as a task or run ends; an older state may have passed."""
+
 TASKS = 50
 """Failed tasks that are looked into, the first to fail; the others are only counted"""
 
@@ -53,6 +57,7 @@ _SCRIPTED = (None, "sluice")
 _ENDING = {signal.SIGTERM, signal.SIGKILL, signal.SIGPIPE, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _ENGINES = {signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _NEAR_LIMIT = 0.9
+_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
 _BIG_EXIT = 128
 
 
@@ -217,15 +222,29 @@ def _nodes(session: Session, t: ir.Table, task_ids: list[str], outside: bool, sc
     return sorted(nodes.values(), key=lambda n: (n.start, n.id))
 
 
-def _disk_full(session: Session, scope: Scope) -> set[str]:
-    """Programs for which a Finding reports a full disk."""
+def _disk_full(session: Session, scope: Scope) -> list[Row]:
+    """The findings that a disk was full on which the run, or a task of it, works."""
     t = session.table("finding", scope)
-    return {
-        r["program_id"] for r in session.rows(t.filter(t.kind == "DISK_FULL").select("program_id")) if r["program_id"]
-    }
+    return session.rows(t.filter(t.kind == "DISK_FULL").select("time", "host_name", "message"))
 
 
-def _explain(own: list[Node], task: TaskRow | None, explained: dict[str, int], disk_full: set[str]) -> Failure:
+def _full_disk_of(cause: Node, disk_full: list[Row]) -> Row | None:
+    """The finding next to the end of a program, on its host; None: there is none, or it ended of something else.
+
+    The program that a finding names has written most of those that lived, and need not be the one that failed. A shell
+    that found no command, and what another program ended, did not fail of a disk.
+    """
+    if cause.signal in _ENDING or cause.row["exit_code"] in (_NOT_EXECUTABLE, _NOT_FOUND):
+        return None
+    near = [
+        row for row in disk_full
+        if row["host_name"] == cause.row["host_name"]
+        and cause.end - FULL_BEFORE_US <= row["time"] <= cause.end + FULL_AFTER_US
+    ]  # fmt: skip
+    return min(near, key=lambda row: abs(row["time"] - cause.end), default=None)
+
+
+def _explain(own: list[Node], task: TaskRow | None, explained: dict[str, int], disk_full: list[Row]) -> Failure:
     """The failure of one task, or of what ran outside of tasks."""
     cause, above = _cause(own)
     victims = [
@@ -304,7 +323,9 @@ def _last_image(node: Node) -> Node:
     return node
 
 
-def _failure(cause: Node, above: list[Node], victims: list[Node], task: TaskRow | None, disk_full: set[str]) -> Failure:
+def _failure(
+    cause: Node, above: list[Node], victims: list[Node], task: TaskRow | None, disk_full: list[Row]
+) -> Failure:
     row = cause.row
     limit = task.efficiency.requested_memory_bytes if task else None
     peak = row["peak_rss_bytes"]
@@ -321,7 +342,11 @@ def _failure(cause: Node, above: list[Node], victims: list[Node], task: TaskRow 
         evidence["requested_memory_bytes"] = limit
     if victims:
         evidence["ended_because_of_it"] = [_said(v) for v in victims]
-    kind, sentence = _judge(cause, limit, cause.id in disk_full)
+    full = _full_disk_of(cause, disk_full)
+    kind, sentence = _judge(cause, limit, full is not None)
+    if full and kind == "DISK_FULL":
+        evidence["disk_full_time"] = full["time"]
+        evidence["finding"] = full["message"]
     timeout = next((a for a in above if a.name.split(" ")[0] == "timeout" and a.row["exit_code"] == 124), None)
     if timeout:
         sentence += f": timeout ended it after {units.duration((timeout.end - timeout.start) * 1000)}"
@@ -362,9 +387,9 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
             sentence += f"; its memory was{memory}, so that a memory limit is the likely cause"
         return "SIGNAL", sentence
     code = row["exit_code"]
-    if code == 127:
+    if code == _NOT_FOUND:
         return "NOT_FOUND", f"{cause.name} did not find a command (exit code 127)"
-    if code == 126:
+    if code == _NOT_EXECUTABLE:
         return "NOT_EXECUTABLE", f"{cause.name} could not execute the command (exit code 126)"
     if code is None:
         return "EXIT", f"{cause.name} failed; how it ended is not known"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .. import units
 from ..lake.expression import ibis
-from ..lake.session import Session
+from ..lake.session import Scope, Session
 from ..model.activity import are_work
 from ..model.verdict import WAITING
 from .failure import is_failed
@@ -45,8 +45,8 @@ PRESSURE = 0.2
 IDLE_NS = 10_000_000_000
 """Shortest idle task that is reported"""
 
-STUCK_US = 60_000_000
-"""A program that used nothing for so long, up to the last that is known, may be stuck (microseconds)"""
+QUIET_US = 60_000_000
+"""A program that used nothing for so long, up to the last that is known, is worth a word (microseconds)"""
 
 CPU_LOW = 0.65
 """jobstats: a CPU efficiency below it is shown in red"""
@@ -481,13 +481,36 @@ def who_made_io(tools: list[ToolRow]) -> list[Observation]:
     ]
 
 
-def stuck(session: Session, all_programs: ir.Table, activity: ir.Table, last_us: int) -> list[Observation]:
-    """Programs alive at the end of what the lake knows that used no CPU and moved no byte for STUCK_US.
+def stuck(session: Session, scope: Scope) -> list[Observation]:
+    """The STUCK findings of the agent, which knows what each program waits for: a sleep and a poll are not stuck."""
+    t = session.table("finding", scope)
+    rows = session.rows(
+        t.filter(t.kind == "STUCK").select("time", "severity", "task_id", "task", "program_id", "message")
+    )
+    return [
+        Observation(
+            "STUCK",
+            row["severity"],
+            row["task_id"],
+            (row["message"] or f"{row['task'] or 'the run'} made no progress")
+            + f" (found at {units.clock(row['time'])})",
+            {"program_id": row["program_id"], "found_time": row["time"]},
+        )
+        for row in sorted(rows, key=lambda r: (r["time"], r["program_id"] or ""))
+    ]
+
+
+def quiet(
+    session: Session, all_programs: ir.Table, activity: ir.Table, last_us: int, reported: list[Observation]
+) -> list[Observation]:
+    """Programs alive at the end of what the lake knows that used no CPU and moved no byte for QUIET_US.
 
     The agent writes of a live program only in intervals in which it moved, so that the last of those is when
-    it moved last. One with a live child is left out: a shell that waits for what works is not stuck, and for
-    what is stuck, the child is named.
+    it moved last. That is no fault by itself: a server and a sleep do so, and no record has for what a live program
+    waits. One with a live child is left out: a shell waits for what it started, and the child is named. So is one
+    that is STUCK since (reported).
     """
+    stuck_at = {o.evidence["program_id"]: int(o.evidence["found_time"]) for o in reported}
     t = all_programs
     live = t.filter((t.phase != "END") & ~t.overhead.fill_null(False))
     moved = activity.group_by("program_id").aggregate(moved=activity.end_us.max())
@@ -502,14 +525,15 @@ def stuck(session: Session, all_programs: ir.Table, activity: ir.Table, last_us:
     found = []
     for row in rows:
         silent = last_us - row["since_us"]
-        if row["program_id"] in parents or silent < STUCK_US:
+        is_stuck = stuck_at.get(row["program_id"], 0) >= row["since_us"]
+        if row["program_id"] in parents or silent < QUIET_US or is_stuck:
             continue
         name = row["tool"] or row["comm"] or "a program"
         of = f" of {row['task']}" if row["task"] else ""
         found.append(
             Observation(
-                "STUCK",
-                "ERROR",
+                "QUIET",
+                "INFO",
                 row["task_id"],
                 f"{name} (pid {row['pid']} on {row['host_name']}){of} is alive, but used no CPU and moved no bytes for "
                 f"{units.duration(silent * 1000)}",

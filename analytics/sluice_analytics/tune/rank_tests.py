@@ -24,9 +24,17 @@ from collections.abc import Sequence
 SIGNIFICANT = 0.05
 """A p-value below it is reported as a difference."""
 
+LEAST_EFFECT = 0.10
+"""A smaller part of the median is reported as no difference: nodes of one type differ by some per cent"""
+
 _EXACT_ARRANGEMENTS = 20_000
 _PERMUTATIONS = 4_999
 _NEAR = 1e-9
+
+
+def is_little(ratio: float) -> bool:
+    """Is one median so many times the other too little, by LEAST_EFFECT, to be called a difference?"""
+    return 1 / (1 + LEAST_EFFECT) < ratio < 1 + LEAST_EFFECT
 
 
 def ranks(values: Sequence[float]) -> list[float]:

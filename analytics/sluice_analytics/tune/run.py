@@ -75,8 +75,9 @@ def load(
     whole_energy = energy.total(energy.of_record(p, _cpu(p), watts) for p in run.parts)
     own = [*rows, _no_task(run, parts, hosts, prices)]
     own[-1].energy = energy.without(whole_energy, [t.energy for t in rows])
+    stuck = observations.stuck(session, scope)
     seen = [
-        *(observations.stuck(session, all_programs, activity, last) if run.end_time is None else []),
+        *stuck,
         *observations.stragglers(rows, _tools_of_unnamed(rows, parts)),
         *contended,
         *observations.starved(rows, contended),
@@ -85,6 +86,7 @@ def load(
         *observations.contended(rows),
         *observations.pressure_of_hosts(hosts, run.start_time, last),
         *observations.gap_observations(quiet, rows, run.wall_ns),
+        *(observations.quiet(session, all_programs, activity, last, stuck) if run.end_time is None else []),
         *observations.retries(rows),
         *observations.idle(rows),
         *observations.unused(rows),

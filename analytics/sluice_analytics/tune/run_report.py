@@ -220,7 +220,7 @@ class Failure:
 
 @dataclasses.dataclass
 class Observation:
-    """Something worth knowing: STRAGGLER, CONTENTION, THROTTLED, STUCK, IDLE, GAP, RETRIES, UNUSED_CPUS…"""
+    """Something worth knowing: STRAGGLER, CONTENTION, THROTTLED, STUCK, QUIET, IDLE, GAP, RETRIES, UNUSED_CPUS…"""
 
     kind: str
     severity: str

@@ -12,7 +12,8 @@ Rules and their sources (sluice-tune-recommend(7) has them for users):
           Not where a task waited for CPUs and that hides how many it would have used.
   time    longest wall time at the recommended CPUs * 1.2, at least a minute; AWS Compute Optimizer's headroom, by
           default, is 20 %. The longest, as for memory. What it takes with fewer CPUs is bounded by Brent's theorem
-          (1974): see wall_at().
+          (1974): see wall_at(). Never below what an execution took that failed, and never below that * 1.2 where a
+          signal ended it: a limit that is too low appears as such executions, and in no successful one.
 """
 
 from __future__ import annotations
@@ -190,19 +191,25 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
 
 @dataclasses.dataclass
 class Fit:
-    """peak = base_bytes + bytes_per_byte * rchar lies above every execution; r_squared of the line of least squares."""
+    """peak = base_bytes + bytes_per_byte * rchar lies above every execution; r_squared of the line of least squares.
+
+    Memory by this line is the peak * MEMORY_MARGIN, but at least least_bytes, and then no more than most_bytes: the
+    same bounds as those of the recommended number.
+    """
 
     base_bytes: float
     bytes_per_byte: float
     r_squared: float
     spearman: float
+    least_bytes: int
+    """MEMORY_LEAST, or what an execution needed that was killed for memory"""
+    most_bytes: int | None
+    """That of the largest host; None: unknown"""
 
-    def memory_bytes(self, input_bytes: float) -> float:
-        """With the margin."""
-        return max(MEMORY_LEAST, (self.base_bytes + self.bytes_per_byte * input_bytes) * MEMORY_MARGIN)
 
-
-def grows_with_input(used: Sequence[Execution]) -> tuple[float | None, Fit | None]:
+def grows_with_input(
+    used: Sequence[Execution], least_bytes: int = MEMORY_LEAST, most_bytes: int | None = None
+) -> tuple[float | None, Fit | None]:
     """Spearman's correlation of peak and bytes read, and the line where it is good enough to compute memory with.
 
     Asked of 6 executions or more whose bytes read differ by a factor of 2; the line needs an R² of 0.9.
@@ -219,7 +226,7 @@ def grows_with_input(used: Sequence[Execution]) -> tuple[float | None, Fit | Non
     if r_squared < 0.9 or line.slope <= 0:
         return rho, None
     above = max(y - (line.intercept + line.slope * x) for x, y in pairs)
-    return rho, Fit(line.intercept + above, line.slope, r_squared, rho)
+    return rho, Fit(line.intercept + above, line.slope, r_squared, rho, least_bytes, most_bytes)
 
 
 def _by_input(used: Sequence[Execution]) -> list[dict[str, Any]]:
@@ -257,7 +264,8 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         return None, "peak memory is unknown"
     values = [e.peak_bytes or 0 for e in used]
     floor = oom_floor(basis.all)
-    wanted = max(max(values) * MEMORY_MARGIN, MEMORY_LEAST, floor[1] if floor else 0)
+    least = max(MEMORY_LEAST, floor[1] if floor else 0)
+    wanted = max(max(values) * MEMORY_MARGIN, least)
     recommended = math.ceil(wanted / _MIB) * _MIB
     most = basis.memory_of_hosts()
     if most is not None:
@@ -283,7 +291,7 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
     held_up = sum(e.verdict.demand == "MEMORY" or e.verdict.denied == "RECLAIM" for e in basis.succeeded)
     if held_up * 2 >= len(basis.succeeded):
         sentence += f"; memory delayed it in {held_up} of {len(basis.succeeded)}"
-    rho, fit = grows_with_input(used)
+    rho, fit = grows_with_input(used, least, most)
     evidence = _numbers(basis, used, values, "_bytes") | {
         "largest_program_bytes": alone,
         "oom_killed_executions": len(killed),
@@ -291,7 +299,8 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         "spearman_peak_rchar": rho,
         "peaks_are": "what the programs of an execution held at once, as the agent saw it once a second, and the "
         "largest sum of peaks of programs too brief for that; of records of older agents, the largest sum of peaks of "
-        "all programs alive at one moment; at least the largest program's, no more than a limit that held",
+        "all programs alive at one moment; a sum is no more than a limit that held, a peak no less than the largest "
+        "program's",
         "executions_with_peak_memory": sum(e.peak_memory_bytes is not None for e in used),
         "forked_programs": largest.forked,
         "programs_of_unknown_peak": sum(e.unknown_peaks for e in used),
@@ -333,20 +342,39 @@ def wall_at(basis: Basis, e: Execution, cpus: float | None) -> float:
 
 
 def time(basis: Basis, cpu: Recommendation | None = None) -> Recommendation:
-    """The recommendation of a time limit, with the CPUs that are recommended. No record has the requested one."""
+    """The recommendation of a time limit, with the CPUs that are recommended. No record has the requested one.
+
+    It is never below the longest execution, whatever its outcome. One that a signal ended would have taken longer.
+    """
     values = [e.wall_ns for e in basis.succeeded]
     with_fewer = max(wall_at(basis, e, cpu.recommended if cpu else None) for e in basis.succeeded)
-    recommended = math.ceil(max(with_fewer * TIME_MARGIN, TIME_LEAST_NS) / 1e9) * 1_000_000_000
+    by_rule = max(with_fewer * TIME_MARGIN, TIME_LEAST_NS)
+    failed = [e.wall_ns for e in basis.all if not e.succeeded]
+    cut = [e.wall_ns for e in basis.all if not e.succeeded and e.was_ended_by_signal]
+    by_cut, by_failed = max(cut, default=0) * TIME_MARGIN, max(failed, default=0)
+    recommended = math.ceil(max(by_rule, by_cut, by_failed) / 1e9) * 1_000_000_000
     sentence = f"the longest of {basis.counted(basis.succeeded)} took {units.duration(max(values))}"
     if cpu and with_fewer > max(values):
         on = units.counted(round(cpu.recommended or 0), "CPU")
         sentence += f", and none takes more than {units.duration(with_fewer)} on {on}"
     sentence += ", + 20 %"
-    if recommended == TIME_LEAST_NS:
+    if by_cut > by_rule and by_cut >= by_failed:
+        sentence += f"; a signal ended {units.counted(len(cut), 'execution')}, after {units.duration(max(cut))} at most"
+        sentence += ": that + 20 % is more"
+    elif by_failed > by_rule:
+        sentence += (
+            f"; the longest of {units.counted(len(failed), 'failed execution')} took {units.duration(by_failed)}"
+        )
+    elif recommended == TIME_LEAST_NS:
         sentence += "; less than a minute is not recommended"
     evidence = _numbers(basis, basis.succeeded, values, "_ns") | {
         "longest_at_recommended_cpus_ns": with_fewer,
-        "rule": "max(longest wall time at the recommended CPUs * 1.2, 1 minute)",
+        "failed_executions": len(failed),
+        "longest_failed_ns": max(failed, default=None),
+        "signalled_executions": len(cut),
+        "longest_signalled_ns": max(cut, default=None),
+        "rule": "max(longest wall time at the recommended CPUs * 1.2, longest that a signal ended * 1.2, longest that "
+        "failed, 1 minute)",
     }
     sure = confidence(basis, basis.succeeded, values, all(e.cpu_ns is not None for e in basis.succeeded))
     return basis.recommendation(

@@ -4,7 +4,9 @@
 Drift is a rise or fall over all runs: Theil and Sen's slope with Mann and Kendall's test. A regression is a
 step: the runs from one on differ from those before, by the largest standardised Mann-Whitney statistic over
 all splits (the p-value counts that the split was looked for), with the ratio of medians and Cliff's delta as
-effect. Both look at runs that succeeded; failures are counted over all that ended.
+effect. Either is called small where the effect is below rank_tests.LEAST_EFFECT: of a step by the ratio of medians, of
+drift by the slope from the first run to the last as a part of the median. Both look at runs that succeeded; failures
+are counted over all that ended.
 """
 
 from __future__ import annotations
@@ -26,8 +28,6 @@ DRIFT_RUNS = 5
 """Fewer give no p-value below 0.05, whatever they are: 2 / 4! is 0.08"""
 CHANGE_RUNS = 8
 """As DRIFT_RUNS, for a step that was looked for"""
-NOTABLE = 0.05
-"""A step of a smaller part of the median is reported, but is no regression"""
 
 
 Unit = Literal["ns", "size", "money", "count"]
@@ -188,7 +188,11 @@ def _test(metric: Metric, last: int | None) -> None:
         metric.slope_per_run = rank_tests.theil_sen(values)
         metric.drift_p = rank_tests.mann_kendall(values)
         if metric.drift_p < rank_tests.SIGNIFICANT:
-            said.append("drift: rises" if rank_tests.kendall_s(values) > 0 else "drift: falls")
+            over_all = abs(metric.slope_per_run) * (n - 1)
+            if over_all < rank_tests.LEAST_EFFECT * abs(statistics.median(values)):
+                said.append("drift, small")
+            else:
+                said.append("drift: rises" if rank_tests.kendall_s(values) > 0 else "drift: falls")
     at = _change(metric, last)
     if at is not None:
         before, after = values[:at], values[at:]
@@ -197,11 +201,11 @@ def _test(metric: Metric, last: int | None) -> None:
         metric.median_before, metric.median_after = statistics.median(before), statistics.median(after)
         metric.cliffs_delta = rank_tests.cliffs_delta(before, after)
         if metric.change_p is not None and metric.change_p < rank_tests.SIGNIFICANT:
-            difference = metric.median_after - metric.median_before
-            if abs(difference) < NOTABLE * abs(metric.median_before):
+            old, new = metric.median_before, metric.median_after
+            if old == new or (old and rank_tests.is_little(new / old)):
                 said.append("step, small")
             else:
-                said.append("regression" if difference > 0 else "improvement")
+                said.append("regression" if new > old else "improvement")
     if n < DRIFT_RUNS:
         said.append(f"too few runs: {n}, {DRIFT_RUNS} needed")
     elif at is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ... import units
 from ...spell import spell
@@ -50,8 +51,8 @@ def left_out(mark: str, advice: Advice, why: str) -> str:
     return f"{mark} {spell(advice.task)}: left out: {why}"
 
 
-def fit_of(r: Recommendation | None) -> dict[str, float] | None:
-    """The line of memory over bytes read, where it is good."""
+def fit_of(r: Recommendation | None) -> dict[str, Any] | None:
+    """The fields of sizes.Fit, the line of memory over bytes read, where it is good."""
     found = r.evidence.get("fit") if r else None
     return found if isinstance(found, dict) else None
 

@@ -2,7 +2,8 @@
 """Patches of Kubernetes Jobs, one a task: requests and limits (Kubernetes, "Resource Management for Pods").
 
 Memory is requested and limited alike. CPUs are requested and not limited: a limit throttles a task that could
-use a CPU that is idle.
+use a CPU that is idle. The deadline is the pod's: it counts from the time at which the kubelet accepts the pod, before
+images are pulled. That of the Job would count the wait for a node and all retries against the time of one execution.
 """
 
 from __future__ import annotations
@@ -37,13 +38,12 @@ def render(advices: list[Advice], source: str) -> str:
 def _patch(name: str, advice: Advice) -> list[str]:
     cpus, memory = comment.cpus_of_host(advice), comment.mebibytes(advice.of("memory_bytes"))
     seconds = comment.seconds(advice.of("time_ns"))
-    lines = ["apiVersion: batch/v1", "kind: Job", f'metadata: {{name: "{name}"}}', "spec:"]
+    lines = ["apiVersion: batch/v1", "kind: Job", f'metadata: {{name: "{name}"}}', "spec:", "  template:", "    spec:"]
     if seconds is not None:
-        lines.append(f"  activeDeadlineSeconds: {seconds}")
+        lines.append(f"      activeDeadlineSeconds: {seconds}")
     if cpus is None and memory is None:
         return lines
-    lines += ["  template:", "    spec:", "      containers:", f'      - name: "{name}"', "        resources:"]
-    lines.append("          requests:")
+    lines += ["      containers:", f'      - name: "{name}"', "        resources:", "          requests:"]
     if cpus is not None:
         lines.append(f'            cpu: "{cpus}"')
     if memory is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from ...tune.advice import Advice
-from ...tune.sizes import MEMORY_LEAST, MEMORY_MARGIN
+from ...tune.sizes import MEMORY_MARGIN
 from . import comment
 
 _PROCESS = re.compile(r"[A-Za-z_]\w*(:[A-Za-z_]\w*)*")
@@ -42,7 +42,9 @@ def _process(advice: Advice) -> list[str]:
         fit = comment.fit_of(memory)
         if fit:
             base, each = fit["base_bytes"] * MEMORY_MARGIN, fit["bytes_per_byte"] * MEMORY_MARGIN
-            by_size = f"Math.max({MEMORY_LEAST}L, ({base:.0f} + {each:.4g} * X.size()) as long)"
+            by_size = f"Math.max({fit['least_bytes']}L, ({base:.0f} + {each:.4g} * X.size()) as long)"
+            if fit["most_bytes"] is not None:
+                by_size = f"Math.min({fit['most_bytes']}L, {by_size})"
             lines += [
                 "    // By input, if the bytes that it reads are those of its input file X (not checked):",
                 f"    // memory = {{ nextflow.util.MemoryUnit.of({by_size}) }}",

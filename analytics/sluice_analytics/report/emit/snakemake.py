@@ -10,11 +10,10 @@ import math
 import re
 
 from ...tune.advice import Advice
-from ...tune.sizes import MEMORY_LEAST, MEMORY_MARGIN
+from ...tune.sizes import MEMORY_MARGIN
 from . import comment
 
 _RULE = re.compile(r"[A-Za-z_]\w*")
-_LEAST_MB = math.ceil(MEMORY_LEAST / 1e6)
 
 
 def render(advices: list[Advice], source: str) -> str:
@@ -36,9 +35,12 @@ def render(advices: list[Advice], source: str) -> str:
             fit = comment.fit_of(memory)
             if fit:
                 base, each = fit["base_bytes"] / 1e6 * MEMORY_MARGIN, fit["bytes_per_byte"] * MEMORY_MARGIN
+                by_size = f"max({math.ceil(fit['least_bytes'] / 1e6)}, int({base:.0f} + {each:.4g} * input.size_mb))"
+                if fit["most_bytes"] is not None:
+                    by_size = f"min({math.floor(fit['most_bytes'] / 1e6)}, {by_size})"
                 resources += [
                     "# By input, if the bytes that it reads are those of its input (not checked); from Snakemake 8 on:",
-                    f'# - "{advice.task}:mem_mb=max({_LEAST_MB}, int({base:.0f} + {each:.4g} * input.size_mb))"',
+                    f'# - "{advice.task}:mem_mb={by_size}"',
                 ]
         seconds = comment.seconds(time)
         if seconds is not None:
