@@ -76,6 +76,12 @@ number(const struct usage *u, enum usage_field field)
 	return usage_has(u, field) ? u->value[field] : 0;
 }
 
+static uint64_t
+more(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
 static struct look
 look_at(const struct subject *s, uint64_t now_ns)
 {
@@ -92,8 +98,11 @@ look_at(const struct subject *s, uint64_t now_ns)
 	delays = number(&u, USAGE_RECLAIM_DELAY_NS) + number(&u, USAGE_SWAPIN_DELAY_NS) +
 	    number(&u, USAGE_THRASHING_DELAY_NS);
 	l.pressure_ns = bill_ns(&bill, BILL_SWAP) + bill_ns(&bill, BILL_RECLAIM);
-	if (delays > l.pressure_ns)
+	if (delays > l.pressure_ns) {
 		l.pressure_ns = delays;
+		l.reclaim_ns = more(number(&u, USAGE_RECLAIM_DELAY_NS), bill_ns(&bill, BILL_RECLAIM));
+	}
+	l.system_ns = number(&u, USAGE_CPU_SYSTEM_NS);
 	l.uninterruptible_ns = number(&u, USAGE_WAIT_UNINTERRUPTIBLE_NS);
 	l.switches = number(&u, USAGE_VOLUNTARY_SWITCHES) + number(&u, USAGE_INVOLUNTARY_SWITCHES);
 	l.bytes = number(&u, USAGE_READ_BYTES) + number(&u, USAGE_WRITE_BYTES) + number(&u, USAGE_RCHAR) +
@@ -103,12 +112,6 @@ look_at(const struct subject *s, uint64_t now_ns)
 	return l;
 }
 
-static uint64_t
-more(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
-
 /* Returns what changed between two looks; at_ns is the time between them. */
 static struct look
 between(const struct look *then, const struct look *now)
@@ -116,6 +119,7 @@ between(const struct look *then, const struct look *now)
 	struct look d = { more(now->at_ns, then->at_ns), more(now->programs, then->programs),
 		more(now->cpu_ns, then->cpu_ns), more(now->delay_ns, then->delay_ns),
 		more(now->throttled_ns, then->throttled_ns), more(now->pressure_ns, then->pressure_ns),
+		more(now->reclaim_ns, then->reclaim_ns), more(now->system_ns, then->system_ns),
 		more(now->uninterruptible_ns, then->uninterruptible_ns), more(now->switches, then->switches),
 		more(now->bytes, then->bytes), { 0 } };
 
@@ -195,10 +199,19 @@ is_throttled(const struct look *d, double part)
 	    throttled >= part * THROTTLED_WALL_SHARE * (double)d->at_ns;
 }
 
+/* Returns the time in which its threads wanted to work; CPU time that went into making memory free is in it once. */
+static double
+wanted_with_memory(const struct look *d)
+{
+	uint64_t twice = d->reclaim_ns < d->system_ns ? d->reclaim_ns : d->system_ns;
+
+	return (double)(more(d->cpu_ns, twice) + d->delay_ns + d->pressure_ns);
+}
+
 static bool
 is_under_pressure(const struct look *d, double part)
 {
-	double wanted = (double)(d->cpu_ns + d->delay_ns + d->pressure_ns), pressure = (double)d->pressure_ns;
+	double wanted = wanted_with_memory(d), pressure = (double)d->pressure_ns;
 
 	return pressure > 0 && pressure >= part * PRESSURE_SHARE * wanted &&
 	    pressure >= part * PRESSURE_SHARE * (double)d->at_ns;
@@ -384,7 +397,7 @@ static bool
 describe_pressure(const struct correlator *c, const struct subject *s, const struct look *change,
     struct finding_draft *d)
 {
-	double wanted = (double)(change->cpu_ns + change->delay_ns + change->pressure_ns);
+	double wanted = wanted_with_memory(change);
 
 	append_subject(d, s);
 	draft_append(d, " lost ");

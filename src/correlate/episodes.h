@@ -9,7 +9,8 @@
  *   THROTTLED        for throttled_ms its control group has had used up its quota for THROTTLED_SHARE of the time in
  *                    which it wanted a CPU, and for THROTTLED_WALL_SHARE of all time
  *   MEMORY_PRESSURE  for memory_pressure_ms its threads have waited for memory to be made free, or for pages that
- *                    had been evicted, for PRESSURE_SHARE of the time in which they wanted to work, and of all time
+ *                    had been evicted, for PRESSURE_SHARE of the time in which they wanted to work, and of all time.
+ *                    The kernel's delay of reclaim is mostly CPU time in the kernel, which counts once
  *   DISK_FULL        of a run: where it, or a task of it, works, a local file system has had less than FULL_SHARE and
  *                    less than FULL_BYTES left, or no file, for disk_full_ms. It ends with twice as much
  *
@@ -67,6 +68,8 @@ struct look {
 	uint64_t delay_ns;		/* throttled_ns included */
 	uint64_t throttled_ns;
 	uint64_t pressure_ns;
+	uint64_t reclaim_ns;		/* of it, delays of reclaim that are no waits of the bill */
+	uint64_t system_ns;		/* of cpu_ns */
 	uint64_t uninterruptible_ns;
 	uint64_t switches;
 	uint64_t bytes;

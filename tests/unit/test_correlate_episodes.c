@@ -19,6 +19,7 @@ static struct being driver, job, tool;
 struct doing {
 	uint32_t cpu, throttled, lock, disk, network_fs, pipe, timer, poll, network, reclaim, child;
 	uint32_t uninterruptible, bytes, switches;
+	uint32_t system, reclaimed;	/* CPU time in the kernel, and the kernel's delay of reclaim */
 };
 
 static const struct doing waits_for_child = { .child = 10000 };
@@ -67,6 +68,10 @@ does(struct being *b, const struct doing *d)
 
 	c->runtime_ns += d->cpu * MS;
 	c->utime += d->cpu;
+	c->runtime_ns += d->system * MS;
+	c->stime += d->system;
+	c->reclaim_delay_ns += d->reclaimed * MS;
+	c->has_block_io = true;
 	c->run_delay_ns += d->throttled * MS;
 	c->wait_throttled_ns += d->throttled * MS;
 	c->wait_lock_ns += d->lock * MS;
@@ -358,6 +363,30 @@ memory_that_is_made_free(void **state)
 	assert_true(evidence(finding(0), "host_memory_bytes") == 8.0 * (1 << 30));
 }
 
+/* What the kernel counts as a delay of reclaim it did in the program's CPU time, of which there is no more. */
+static void
+memory_that_is_made_free_in_cpu_time(void **state)
+{
+	static const struct doing pressure = { .cpu = 5400, .system = 4600, .reclaimed = 4600, .switches = 9 };
+	static const struct doing just = { .cpu = 7900, .system = 2100, .reclaimed = 2100, .switches = 9 };
+	static const struct doing waits = { .cpu = 5000, .system = 1000, .reclaim = 4000, .reclaimed = 5000,
+		.switches = 9 };
+
+	(void)state;
+	begins();
+	steps(&pressure, 7);
+	assert_found(1, "MEMORY_PRESSURE");
+	assert_non_null(strstr(finding(0)->finding.message, "task align (A) lost 46% of its time for 1m00s"));
+	assert_true(evidence(finding(0), "pressure_ns") == 27.6 * SECOND && evidence(finding(0), "cpu_ns") == 60.0 * SECOND);
+	begins();
+	steps(&just, 7);
+	assert_found(2, "MEMORY_PRESSURE");
+	begins();
+	steps(&waits, 7);
+	assert_found(3, "MEMORY_PRESSURE");
+	assert_non_null(strstr(finding(2)->finding.message, "task align (A) lost 50% of its time for 1m00s"));
+}
+
 static void
 none_is_recorded_twice_over_a_restart(void **state)
 {
@@ -541,6 +570,7 @@ main(void)
 		T(a_quota_that_is_used_up),
 		T(a_short_burst_is_not_throttled),
 		T(memory_that_is_made_free),
+		T(memory_that_is_made_free_in_cpu_time),
 		T(none_is_recorded_twice_over_a_restart),
 		T(there_is_a_limit_for_each_task),
 		T(a_run_without_an_engine),
