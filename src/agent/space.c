@@ -121,7 +121,10 @@ make_room(struct agent_spaces *s, size_t bytes)
 	}
 }
 
-/* Returns the mounts of the namespace, in which the program with that PID is; NULL: unknown, or not in this second. */
+/*
+ * Returns the mounts of the namespace, in which the program with that PID is; NULL: unknown, or not in this second.
+ * PID 0: what was read of it is all there is.
+ */
 static const struct disks *
 mounts_of(struct agent_spaces *s, enum purpose purpose, uint32_t pid, uint64_t since_ns, uint32_t mnt_ns)
 {
@@ -131,9 +134,9 @@ mounts_of(struct agent_spaces *s, enum purpose purpose, uint32_t pid, uint64_t s
 
 	/* A younger program may be in a namespace that has the number of one that is gone. New ones are read first. */
 	if (o->mnt_ns == mnt_ns && since_ns < o->read_ns &&
-	    (s->second_ns - o->read_ns < KEPT_NS || s->reads[purpose] >= READS_MAX / 2))
+	    (pid == 0 || s->second_ns - o->read_ns < KEPT_NS || s->reads[purpose] >= READS_MAX / 2))
 		return o->mounts;
-	if (s->reads[purpose] >= READS_MAX)
+	if (pid == 0 || s->reads[purpose] >= READS_MAX)
 		return NULL;
 	s->reads[purpose]++;
 	snprintf(path, sizeof(path), "/proc/%u/mountinfo", pid);
@@ -156,12 +159,13 @@ mounts_now(struct agent_spaces *s, enum purpose purpose, uint32_t pid, uint64_t 
 }
 
 bool
-agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, struct disk_space *ret, void *arg)
+agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, bool is_anew,
+    struct disk_space *ret, void *arg)
 {
 	struct agent_spaces *s = spaces_now(arg);
 	const struct disks *mounts = mounts_now(s, FOR_ROOM, pid, start_ns, mnt_ns);
 
-	return mounts != NULL && disks_space(s->own, mounts, folder, ret);
+	return mounts != NULL && disks_space(s->own, mounts, folder, is_anew, ret);
 }
 
 bool

@@ -220,7 +220,7 @@ void agent_learn_cgroup(struct agent *a, struct cgroup_event *s);
 void agent_record_ops(struct correlator_ops *ops);
 
 /* space.c: the space callback of struct correlator_ops. */
-bool agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
+bool agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, bool is_anew,
     struct disk_space *ret, void *arg);
 /* The disk callback. */
 bool agent_disk(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,

@@ -38,6 +38,7 @@ struct mount {
 	char device[DEVICE_SIZE];	/* MAJOR:MINOR of its file system */
 	bool is_local;
 	enum answer answer;
+	unsigned n_asked;
 	struct disk_space space;
 };
 
@@ -226,7 +227,7 @@ mount_of(const struct disks *d, const char *folder)
 }
 
 bool
-disks_space(struct disks *own, const struct disks *mounts, const char *folder, struct disk_space *ret)
+disks_space(struct disks *own, const struct disks *mounts, const char *folder, bool is_anew, struct disk_space *ret)
 {
 	const struct mount *of = mount_of(mounts, folder);
 
@@ -238,8 +239,10 @@ disks_space(struct disks *own, const struct disks *mounts, const char *folder, s
 		/* Of several mounts of a device each may have a quota: in this namespace it is the folder's own. */
 		if (strcmp(m->device, of->device) != 0 || !m->is_local || (own == mounts && m != of))
 			continue;
-		if (m->answer == NOT_ASKED)
+		if (m->answer == NOT_ASKED || (is_anew && m->answer == KNOWN && m->n_asked < DISKS_ASKED_MAX)) {
 			m->answer = ask(m, &m->space) ? KNOWN : UNKNOWN;
+			m->n_asked++;
+		}
 		if (m->answer == KNOWN) {
 			*ret = m->space;
 			return true;

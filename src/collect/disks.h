@@ -20,6 +20,8 @@
 #include "model/disk_counts.h"
 #include "model/disk_space.h"
 
+#define DISKS_ASKED_MAX 16
+
 struct disks;			/* opaque: the mounts of a namespace at a time */
 
 /* Reads a mountinfo file of /proc. 0 or a negative errno with *ret untouched. */
@@ -29,9 +31,11 @@ void disks_free(struct disks *d);	/* d may be NULL */
 size_t disks_bytes(const struct disks *d);
 /*
  * Asks for the room where a folder is, by the mounts that its program has. own: those of this process, of which each is
- * asked once; they may be the same. Returns false if it is not known.
+ * asked once, and with is_anew again, up to DISKS_ASKED_MAX times; they may be the same. Returns false if it is not
+ * known.
  */
-bool disks_space(struct disks *own, const struct disks *mounts, const char *folder, struct disk_space *ret);
+bool disks_space(struct disks *own, const struct disks *mounts, const char *folder, bool is_anew,
+    struct disk_space *ret);
 /*
  * Finds the block device of the local file system where a folder is, by the mounts that its program has, and sets its
  * number. Returns false if it is not known.

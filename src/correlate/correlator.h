@@ -65,9 +65,10 @@ struct correlator_ops {
 	void (*pod)(const char *pod_uid, const char *container_id, void *arg);
 	/*
 	 * Asks for the room of the file system of a folder, as the program with that PID and start, which lives, names
-	 * it, in that mount namespace. Returns false if it is not known. NULL: there is nothing to ask.
+	 * it, in that mount namespace; PID 0: none that lives is known there. is_anew: an answer from before does not
+	 * do. Returns false if it is not known. NULL: there is nothing to ask.
 	 */
-	bool (*space)(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
+	bool (*space)(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, bool is_anew,
 	    struct disk_space *ret, void *arg);
 	/*
 	 * Likewise for what the block device there has done; folder NULL: the one with the number that ret has.

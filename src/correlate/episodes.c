@@ -22,6 +22,7 @@
 #define LOOK_MIN_NS UINT64_C(500000000)
 #define MOST 0.8			/* of a time: nearly all of it, as a sample has it */
 #define HARDLY 0.1
+#define ABOVE_MAX 64			/* programs above one that are looked at */
 #define OF_WORK ((1u << EPISODES) - 1 - (1u << EPISODE_DISK))	/* all kinds that follow from what programs do */
 
 /* What is judged: a task, or a run without tasks. */
@@ -76,6 +77,12 @@ number(const struct usage *u, enum usage_field field)
 	return usage_has(u, field) ? u->value[field] : 0;
 }
 
+static uint64_t
+more(uint64_t now, uint64_t then)
+{
+	return now > then ? now - then : 0;
+}
+
 static struct look
 look_at(const struct subject *s, uint64_t now_ns)
 {
@@ -92,8 +99,11 @@ look_at(const struct subject *s, uint64_t now_ns)
 	delays = number(&u, USAGE_RECLAIM_DELAY_NS) + number(&u, USAGE_SWAPIN_DELAY_NS) +
 	    number(&u, USAGE_THRASHING_DELAY_NS);
 	l.pressure_ns = bill_ns(&bill, BILL_SWAP) + bill_ns(&bill, BILL_RECLAIM);
-	if (delays > l.pressure_ns)
+	if (delays > l.pressure_ns) {
 		l.pressure_ns = delays;
+		l.reclaim_ns = more(number(&u, USAGE_RECLAIM_DELAY_NS), bill_ns(&bill, BILL_RECLAIM));
+	}
+	l.system_ns = number(&u, USAGE_CPU_SYSTEM_NS);
 	l.uninterruptible_ns = number(&u, USAGE_WAIT_UNINTERRUPTIBLE_NS);
 	l.switches = number(&u, USAGE_VOLUNTARY_SWITCHES) + number(&u, USAGE_INVOLUNTARY_SWITCHES);
 	l.bytes = number(&u, USAGE_READ_BYTES) + number(&u, USAGE_WRITE_BYTES) + number(&u, USAGE_RCHAR) +
@@ -103,12 +113,6 @@ look_at(const struct subject *s, uint64_t now_ns)
 	return l;
 }
 
-static uint64_t
-more(uint64_t now, uint64_t then)
-{
-	return now > then ? now - then : 0;
-}
-
 /* Returns what changed between two looks; at_ns is the time between them. */
 static struct look
 between(const struct look *then, const struct look *now)
@@ -116,6 +120,7 @@ between(const struct look *then, const struct look *now)
 	struct look d = { more(now->at_ns, then->at_ns), more(now->programs, then->programs),
 		more(now->cpu_ns, then->cpu_ns), more(now->delay_ns, then->delay_ns),
 		more(now->throttled_ns, then->throttled_ns), more(now->pressure_ns, then->pressure_ns),
+		more(now->reclaim_ns, then->reclaim_ns), more(now->system_ns, then->system_ns),
 		more(now->uninterruptible_ns, then->uninterruptible_ns), more(now->switches, then->switches),
 		more(now->bytes, then->bytes), { 0 } };
 
@@ -195,10 +200,19 @@ is_throttled(const struct look *d, double part)
 	    throttled >= part * THROTTLED_WALL_SHARE * (double)d->at_ns;
 }
 
+/* Returns the time in which its threads wanted to work; CPU time that went into making memory free is in it once. */
+static double
+wanted_with_memory(const struct look *d)
+{
+	uint64_t twice = d->reclaim_ns < d->system_ns ? d->reclaim_ns : d->system_ns;
+
+	return (double)(more(d->cpu_ns, twice) + d->delay_ns + d->pressure_ns);
+}
+
 static bool
 is_under_pressure(const struct look *d, double part)
 {
-	double wanted = (double)(d->cpu_ns + d->delay_ns + d->pressure_ns), pressure = (double)d->pressure_ns;
+	double wanted = wanted_with_memory(d), pressure = (double)d->pressure_ns;
 
 	return pressure > 0 && pressure >= part * PRESSURE_SHARE * wanted &&
 	    pressure >= part * PRESSURE_SHARE * (double)d->at_ns;
@@ -384,7 +398,7 @@ static bool
 describe_pressure(const struct correlator *c, const struct subject *s, const struct look *change,
     struct finding_draft *d)
 {
-	double wanted = (double)(change->cpu_ns + change->delay_ns + change->pressure_ns);
+	double wanted = wanted_with_memory(change);
 
 	append_subject(d, s);
 	draft_append(d, " lost ");
@@ -403,13 +417,39 @@ describe_pressure(const struct correlator *c, const struct subject *s, const str
 	return true;
 }
 
+static void
+append_writer(const struct correlator *c, struct finding_draft *d, const struct subject *where)
+{
+	bool is_known;
+	const struct process *p = program_with_most(c, where, USAGE_WCHAR, &is_known);
+
+	if (p == NULL)
+		return;
+	draft_append(d, "; ");
+	draft_program(c, d, &p->self, name_of(p));
+	draft_append(d, " has written most of what runs there");
+	draft_number(d, "wchar", (double)number(&p->latest, USAGE_WCHAR));
+}
+
+/* Names the program in which what ended has failed. f: the failure of its first program; NULL: that ended well. */
+static void
+append_failed(const struct correlator *c, struct finding_draft *d, const struct failure *f)
+{
+	if (f == NULL)
+		return;
+	f = failure_leaf(f);
+	draft_append(d, "; ");
+	draft_program(c, d, &f->program, f->tool);
+	draft_append_status(d, f->status);
+	draft_status(d, "exit_code", "exit_signal", f->status);
+}
+
 static bool
 describe_full(const struct correlator *c, const struct subject *s, struct finding_draft *d)
 {
 	const struct full_disk *full = &s->run->full;
 	struct subject where = { .run = s->run, .task = (struct task *)(uintptr_t)full->task };
-	bool has_files = full->space.total_files == 0 || full->space.free_files > 0, is_known;
-	const struct process *p = program_with_most(c, &where, USAGE_WCHAR, &is_known);
+	bool has_files = full->space.total_files == 0 || full->space.free_files > 0;
 	char text[FORMAT_SIZE];
 
 	draft_append(d, "the disk of ");
@@ -421,12 +461,10 @@ describe_full(const struct correlator *c, const struct subject *s, struct findin
 	append_subject(d, &where);
 	draft_append(d, " works, is full: %s is left", format_bytes(full->space.free_bytes, text, sizeof(text)));
 	draft_append(d, " of %s", format_bytes(full->space.total_bytes, text, sizeof(text)));
-	if (p != NULL) {
-		draft_append(d, "; ");
-		draft_program(c, d, &p->self, name_of(p));
-		draft_append(d, " has written most of what runs there");
-		draft_number(d, "wchar", (double)number(&p->latest, USAGE_WCHAR));
-	}
+	if (full->has_ended)
+		append_failed(c, d, full->failure);
+	else
+		append_writer(c, d, &where);
 	draft_number(d, "free_bytes", (double)full->space.free_bytes);
 	draft_number(d, "total_bytes", (double)full->space.total_bytes);
 	if (full->space.total_files > 0)
@@ -456,7 +494,10 @@ mark(struct correlator *c, const struct subject *s)
 		wal_run(c, s->run);
 }
 
-/* Records the finding, if a limit does not forbid it. Either way it is one episode from there on. */
+/*
+ * Records the finding, if a limit does not forbid it. Either way it is one episode from there on. The caller flushes the
+ * log.
+ */
 static void
 record(struct correlator *c, const struct subject *s, enum episode_kind kind, const struct look *change,
     uint64_t now_ns)
@@ -474,7 +515,6 @@ record(struct correlator *c, const struct subject *s, enum episode_kind kind, co
 	mark(c, s);
 	if (finding_is_allowed_of(c, s->run, s->count))
 		draft_emit(c, &d);
-	wal_flush(c);
 }
 
 static void
@@ -523,6 +563,7 @@ judge(struct correlator *c, const struct subject *s, enum episode_kind kind, con
 		return;
 	c->described++;
 	record(c, s, kind, &change, now->at_ns);
+	wal_flush(c);
 }
 
 /* of_kinds: those that are judged, as bits. */
@@ -587,6 +628,48 @@ is_full(const struct disk_space *space, double part)
 	return (double)space->free_bytes < part * limit || (space->total_files > 0 && space->free_files == 0);
 }
 
+/*
+ * Returns a program above one that has ended which lives and has the same mounts; NULL: none is known. It is the
+ * topmost of them: others may have ended, too, and their ends are not reported yet.
+ */
+static const struct process *
+witness_of(struct correlator *c, const struct process *p)
+{
+	const struct process *above = p, *topmost = NULL;
+
+	for (int depth = 0; depth < ABOVE_MAX; depth++) {
+		above = process_of(c, &above->parent);
+		if (above == NULL)
+			break;
+		if (!above->is_over && above->has_context && above->context.mnt_ns == p->context.mnt_ns)
+			topmost = above;
+	}
+	return topmost;
+}
+
+void
+episodes_ended(struct correlator *c, struct run *r, const struct task *t, const struct process *p, int32_t status,
+    uint64_t end_ns)
+{
+	const char *folder = t != NULL ? t->work_dir : r->work_dir;
+	const struct work *work = t != NULL ? &t->work : &r->work;
+	struct full_disk full = { .folder = folder, .task = t, .has_ended = true, .failure = failure_of(p) };
+	struct subject s = { r, NULL, &r->work, &r->live, &r->vigil, &r->episodes, &r->episode_findings, false };
+	const struct process *asks;
+
+	if (c->ops.finding == NULL || c->ops.space == NULL || c->options.finding_limits.disk_full_ms == 0 ||
+	    !r->has_started || folder == NULL || !p->has_context || (r->episodes >> EPISODE_DISK & 1) ||
+	    (status == 0 && work->failed == 0))
+		return;
+	asks = witness_of(c, p);
+	if (!c->ops.space(folder, asks != NULL ? asks->id.pid : 0, asks != NULL ? asks->id.start_ns : p->id.start_ns,
+	    p->context.mnt_ns, true, &full.space, c->arg) || !is_full(&full.space, 1))
+		return;
+	r->full = full;
+	record(c, &s, EPISODE_DISK, &(struct look){ 0 }, end_ns);
+	r->full = (struct full_disk){ 0 };
+}
+
 /* Looks whether there is room where a run, or a task of it, works whose first program is known. */
 static void
 find_full_disk(struct correlator *c, struct run *r, const struct task *t)
@@ -601,9 +684,9 @@ find_full_disk(struct correlator *c, struct run *r, const struct task *t)
 	if (c->ops.space == NULL || r->full.folder != NULL || folder == NULL || p == NULL || p->is_over ||
 	    !p->has_context || c->options.finding_limits.disk_full_ms == 0)
 		return;
-	if (c->ops.space(folder, p->id.pid, p->id.start_ns, p->context.mnt_ns, &space, c->arg) &&
+	if (c->ops.space(folder, p->id.pid, p->id.start_ns, p->context.mnt_ns, false, &space, c->arg) &&
 	    is_full(&space, has_begun ? 1 / EPISODE_LOW : 1))
-		r->full = (struct full_disk){ folder, t, space };
+		r->full = (struct full_disk){ .folder = folder, .task = t, .space = space };
 }
 
 /* Finds the tasks in which another engine runs, by its driver. */

@@ -9,9 +9,12 @@
  *   THROTTLED        for throttled_ms its control group has had used up its quota for THROTTLED_SHARE of the time in
  *                    which it wanted a CPU, and for THROTTLED_WALL_SHARE of all time
  *   MEMORY_PRESSURE  for memory_pressure_ms its threads have waited for memory to be made free, or for pages that
- *                    had been evicted, for PRESSURE_SHARE of the time in which they wanted to work, and of all time
+ *                    had been evicted, for PRESSURE_SHARE of the time in which they wanted to work, and of all time.
+ *                    The kernel's delay of reclaim is mostly CPU time in the kernel, which counts once
  *   DISK_FULL        of a run: where it, or a task of it, works, a local file system has had less than FULL_SHARE and
- *                    less than FULL_BYTES left, or no file, for disk_full_ms. It ends with twice as much
+ *                    less than FULL_BYTES left, or no file, for disk_full_ms. It ends with twice as much. Also at
+ *                    once if that is so as the first program of the run, or of the task, ends and it, or another
+ *                    program of the run or task before it, has failed: what dies of it may do so in less time
  *
  * These times are of struct finding_limits. Tasks and runs are judged whenever the programs that live are added up,
  * from what changed since. A state begins when it holds, and is a finding once it has held for its time. From there on
@@ -38,6 +41,8 @@
 #define DESCRIBED_MAX 20		/* findings that are made in one tick, each by a walk over all processes */
 
 struct correlator;
+struct failure;
+struct process;
 struct run;
 struct task;
 
@@ -67,6 +72,8 @@ struct look {
 	uint64_t delay_ns;		/* throttled_ns included */
 	uint64_t throttled_ns;
 	uint64_t pressure_ns;
+	uint64_t reclaim_ns;		/* of it, delays of reclaim that are no waits of the bill */
+	uint64_t system_ns;		/* of cpu_ns */
 	uint64_t uninterruptible_ns;
 	uint64_t switches;
 	uint64_t bytes;
@@ -78,11 +85,13 @@ struct episode {
 	uint64_t calm_ns;		/* of one that is recorded: since when it does not hold; 0: it does */
 };
 
-/* Where a run has no room, found in one look. */
+/* Where a run has no room, found in one look, or as something of it ended. */
 struct full_disk {
 	const char *folder;		/* of the task, or of the run; NULL: there is room */
 	const struct task *task;	/* NULL: the run itself */
 	struct disk_space space;
+	bool has_ended;			/* the task, or the run itself; failure is only known of what has */
+	const struct failure *failure;	/* of its first program; NULL: that ended well, or it is not known */
 };
 
 /* What is kept of a task or run that lives. */
@@ -94,5 +103,11 @@ struct vigil {
 
 /* Judges all tasks and runs. Must be called after runs_sum_live(). */
 void episodes_tick(struct correlator *c, uint64_t now_ns);
+/*
+ * Records DISK_FULL if there is no room where r worked, or its task t, of which the first program p has ended with that
+ * wait(2) status. t NULL: r itself has ended. Must be called once p's failure is known.
+ */
+void episodes_ended(struct correlator *c, struct run *r, const struct task *t, const struct process *p, int32_t status,
+    uint64_t end_ns);
 
 #endif

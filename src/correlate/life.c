@@ -32,6 +32,7 @@
 #include "correlate/cgroups.h"
 #include "correlate/cputime.h"
 #include "correlate/energy.h"
+#include "correlate/episodes.h"
 #include "correlate/findings.h"
 #include "correlate/groups.h"
 #include "correlate/kills.h"
@@ -136,12 +137,15 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 			if (t->attempt.known && *status != 0)
 				attribute_task_failed(c, t, end_ns);
 			finding_task_ended(c, t, p, *status);
+			episodes_ended(c, t->run, t, p, *status, end_ns);
 		}
 		task_root_ended(c, t, *status);
 	}
 	if (r != NULL && process_is(p, &r->root) && !r->root_ended) {
 		run_root_ended(c, r, status);
 		finding_run_ended(c, r, p, r->status);
+		if (status != NULL)
+			episodes_ended(c, r, NULL, p, *status, end_ns);
 	}
 }
 

@@ -300,6 +300,9 @@ class PressureTest(LiveTest):
             self.assertEqual(0, agent.stop())
 
 
+OWN_MOUNTS = ["unshare", "--mount", "--propagation", "slave", "sh", "-c", 'mount --rbind "$0" "$0" && exec "$@"']
+
+
 class DiskTest(LiveTest):
     def mounted(self, name):
         """A small tmpfs of the agent's mount namespace."""
@@ -315,7 +318,46 @@ class DiskTest(LiveTest):
 
     def test_a_task_that_fills_its_disk_for_an_agent_with_mounts_of_its_own(self):
         """As the packaged unit has; of the same disk it has another mount."""
-        self.fill(prefix=["unshare", "--mount", "--propagation", "slave", "sh", "-c", 'mount --rbind "$0" "$0" && exec "$@"', self.room])
+        self.fill(prefix=OWN_MOUNTS + [self.room])
+
+    def test_a_task_that_dies_at_once_of_its_full_disk(self):
+        """Before the agent has looked at it. One that fails on a disk with room has no finding."""
+        self.die(prefix=[])
+
+    def test_a_task_that_dies_at_once_for_an_agent_with_mounts_of_its_own(self):
+        self.die(prefix=OWN_MOUNTS + [self.room])
+
+    def die(self, prefix):
+        full, other = self.mounted("full"), self.mounted("other")
+        agent = self.agent()
+        agent.command_prefix = prefix
+        agent.start()
+        for at, size in ((full, 20000000), (other, 1000000)):
+            with open(os.path.join(at, "Makefile"), "w") as f:
+                f.write(f"all:\n\t@head -c {size} /dev/zero > big && exit 3\n")
+            self.assertEqual(2, subprocess.run(["make", "-C", at], capture_output=True, timeout=WAIT).returncode)
+        agent.settle(tasks=True)
+        self.assertEqual(0, agent.stop())
+        topics = {topic: once(records) for topic, records in read_lake(agent.lake).items()}
+        (found,) = [f for f in self.findings("DISK_FULL", topics) if self.room in f["message"]]
+        self.assertIn(f"the disk of {full}, where task ", found["message"])
+        self.assertEqual((0, 8 << 20, 1), tuple(evidence(found)[x] for x in ("free_bytes", "total_bytes", "exit_code")))
+        self.assertEqual("head", found["tool"])
+        (failed,) = [f for f in self.findings("FAILED", topics) if f["task_id"] == found["task_id"]]
+        self.assertEqual(failed["program_id"], found["program_id"])
+
+    def test_a_run_that_dies_at_once_of_its_full_disk(self):
+        """What it deletes before it ends is not known to have filled the disk."""
+        full = self.mounted("full")
+        fills = "head -c 20000000 /dev/zero > big"
+        frees = f"{sys.executable} -c 'import os; os.write(os.open(\"big\", 65), bytes(20000000)); os.unlink(\"big\"); exit(1)'"
+        for line, n in ((frees, 0), (f"sleep 0.5; {fills}", 1)):
+            done = self.sluice_run("sh", "-c", line, options=("--interval", "1s"), cwd=full)
+            self.assertEqual(1, done.returncode, done.stderr)
+            found = self.findings("DISK_FULL")
+            self.assertEqual(n, len(found), found)
+        self.assertIn(f"the disk of {full}, where ", found[0]["message"])
+        self.assertIn(" works, is full: 0 is left of 8.0 MiB; head (pid ", found[0]["message"])
 
     def fill(self, prefix):
         full, other = self.mounted("full"), self.mounted("other")

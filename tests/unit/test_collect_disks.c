@@ -57,7 +57,7 @@ is_known_there(const char *own_text, const char *text, const char *folder)
 {
 	struct disk_space space;
 	struct disks *own = mounts(own_text), *d = mounts(text);
-	bool is_known = disks_space(own, d, folder, &space);
+	bool is_known = disks_space(own, d, folder, false, &space);
 
 	disks_free(own);
 	disks_free(d);
@@ -78,11 +78,40 @@ a_local_file_system_is_asked(void **state)
 	struct statvfs st;
 
 	(void)state;
-	assert_true(disks_space(d, d, "/home/u/work", &space));
+	assert_true(disks_space(d, d, "/home/u/work", false, &space));
 	assert_int_equal(statvfs("/", &st), 0);
 	assert_true(space.total_bytes == (uint64_t)st.f_blocks * st.f_frsize && space.total_files == st.f_files);
 	assert_true(space.free_bytes <= space.total_bytes);
 	disks_free(d);
+}
+
+/* An answer is kept, but for one that is wanted anew, and then for all once it was asked for so often. */
+static void
+it_is_asked_anew_so_often(void **state)
+{
+	struct disks *d = mounts("@ 0 8:1 / / rw shared:1 - ext4 /dev/sda rw\n");
+	char block[65536], file[] = "/var/tmp/sluice-fill-XXXXXX";
+	struct disk_space first, space;
+	unsigned changes = 0;
+	int fd = mkstemp(file);
+
+	(void)state;
+	memset(block, 1, sizeof(block));
+	assert_true(fd >= 0);
+	assert_int_equal(unlink(file), 0);
+	assert_true(disks_space(d, d, "/home", false, &first));
+	for (unsigned i = 0; i < 2 * DISKS_ASKED_MAX; i++) {
+		for (unsigned k = 0; k < 4; k++)
+			assert_int_equal(write(fd, block, sizeof(block)), sizeof(block));
+		assert_true(disks_space(d, d, "/home", false, &space));
+		assert_true(space.free_bytes == first.free_bytes);
+		assert_true(disks_space(d, d, "/home", true, &space));
+		changes += space.free_bytes != first.free_bytes;
+		first = space;
+	}
+	close(fd);
+	disks_free(d);
+	assert_in_range(changes, 1, DISKS_ASKED_MAX - 1);
 }
 
 static void
@@ -200,6 +229,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_local_file_system_is_asked),
+		cmocka_unit_test(it_is_asked_anew_so_often),
 		cmocka_unit_test(those_that_may_wait_are_not),
 		cmocka_unit_test(the_innermost_and_last_mount_counts),
 		cmocka_unit_test(another_namespace_is_asked_by_its_device),

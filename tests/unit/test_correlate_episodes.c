@@ -19,6 +19,7 @@ static struct being driver, job, tool;
 struct doing {
 	uint32_t cpu, throttled, lock, disk, network_fs, pipe, timer, poll, network, reclaim, child;
 	uint32_t uninterruptible, bytes, switches;
+	uint32_t system, reclaimed;	/* CPU time in the kernel, and the kernel's delay of reclaim */
 };
 
 static const struct doing waits_for_child = { .child = 10000 };
@@ -67,6 +68,10 @@ does(struct being *b, const struct doing *d)
 
 	c->runtime_ns += d->cpu * MS;
 	c->utime += d->cpu;
+	c->runtime_ns += d->system * MS;
+	c->stime += d->system;
+	c->reclaim_delay_ns += d->reclaimed * MS;
+	c->has_block_io = true;
 	c->run_delay_ns += d->throttled * MS;
 	c->wait_throttled_ns += d->throttled * MS;
 	c->wait_lock_ns += d->lock * MS;
@@ -358,6 +363,30 @@ memory_that_is_made_free(void **state)
 	assert_true(evidence(finding(0), "host_memory_bytes") == 8.0 * (1 << 30));
 }
 
+/* What the kernel counts as a delay of reclaim it did in the program's CPU time, of which there is no more. */
+static void
+memory_that_is_made_free_in_cpu_time(void **state)
+{
+	static const struct doing pressure = { .cpu = 5400, .system = 4600, .reclaimed = 4600, .switches = 9 };
+	static const struct doing just = { .cpu = 7900, .system = 2100, .reclaimed = 2100, .switches = 9 };
+	static const struct doing waits = { .cpu = 5000, .system = 1000, .reclaim = 4000, .reclaimed = 5000,
+		.switches = 9 };
+
+	(void)state;
+	begins();
+	steps(&pressure, 7);
+	assert_found(1, "MEMORY_PRESSURE");
+	assert_non_null(strstr(finding(0)->finding.message, "task align (A) lost 46% of its time for 1m00s"));
+	assert_true(evidence(finding(0), "pressure_ns") == 27.6 * SECOND && evidence(finding(0), "cpu_ns") == 60.0 * SECOND);
+	begins();
+	steps(&just, 7);
+	assert_found(2, "MEMORY_PRESSURE");
+	begins();
+	steps(&waits, 7);
+	assert_found(3, "MEMORY_PRESSURE");
+	assert_non_null(strstr(finding(2)->finding.message, "task align (A) lost 50% of its time for 1m00s"));
+}
+
 static void
 none_is_recorded_twice_over_a_restart(void **state)
 {
@@ -431,13 +460,18 @@ a_run_without_an_engine(void **state)
 }
 
 static struct disk_space room;
+static uint32_t asked_as;
+static bool was_asked_anew;
 
 static bool
-space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, struct disk_space *ret, void *arg)
+space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns, bool is_anew, struct disk_space *ret,
+    void *arg)
 {
 	(void)arg;
-	assert_true(pid > 0 && start_ns > 0);
+	assert_true((pid > 0 || is_anew) && start_ns > 0);
 	assert_string_equal(folder, "/w");
+	asked_as = pid;
+	was_asked_anew = is_anew;
 	*ret = room;
 	return mnt_ns == 12;
 }
@@ -511,6 +545,128 @@ what_is_not_known_to_be_full_is_not(void **state)
 	assert_int_equal(findings(), 0);
 }
 
+/* The task's shell ends with it, before anything was looked at. */
+static void
+what_dies_of_a_full_disk_is_found_at_once(void **state)
+{
+	const struct kept_record *n;
+	char text[64];
+
+	(void)state;
+	begins_with_room(5 << 20);
+	exits_after(&tool, 100, 1);
+	assert_int_equal(findings(), 0);
+	exits_after(&job, 1, 1);
+	assert_found(1, "DISK_FULL");
+	assert_true(was_asked_anew && asked_as == driver.key.pid);
+	n = finding(0);
+	assert_int_equal(n->finding.severity, SEVERITY_ERROR);
+	assert_string_equal(n->task, "align");
+	assert_non_null(strstr(n->finding.message, "the disk of /w, where task align (A) works, is full: 5.0 MiB is left of 100 GiB"));
+	snprintf(text, sizeof(text), "; bwa mem (pid %u) ended with exit code 1", tool.key.pid);
+	assert_non_null(strstr(n->finding.message, text));
+	assert_string_equal(n->program_id, id_of(&tool));
+	assert_true(evidence(n, "free_bytes") == 5 << 20 && evidence(n, "total_bytes") == 100.0 * (1 << 30));
+	assert_true(evidence(n, "exit_code") == 1);
+	/* the run is the same episode, also for the next agent, and the failure has a finding of its own */
+	dies();
+	w.c->ops.space = space;
+	exits_after(&driver, 100, 1);
+	settles();
+	assert_found(2, "FAILED");
+}
+
+static void
+the_next_of_a_run_is_the_same_episode(void **state)
+{
+	(void)state;
+	begins_with_room(0);
+	exits_after(&tool, 100, 1);
+	exits_after(&job, 1, 1);
+	assert_found(1, "DISK_FULL");
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=B'");
+	tool = child(&job, "bwa mem x");
+	steps(&computing, 5);
+	exits_after(&tool, 100, 0);
+	exits_after(&job, 1, 1);
+	assert_int_equal(record_count(&w, TOPIC_FINDING, -1), 2);
+	assert_found(2, "FAILED");
+	/* it ends as any other does, and then there is another one */
+	room.free_bytes = UINT64_C(3) << 30;
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=C'");
+	tool = child(&job, "bwa mem x");
+	steps(&computing, 3);
+	assert_found(3, "FAILED");
+	room.free_bytes = 0;
+	exits_after(&job, 1, 1);
+	assert_found(4, "DISK_FULL");
+}
+
+static void
+a_full_disk_is_found_as_often_as_other_episodes(void **state)
+{
+	(void)state;
+	begins_with_room(0);
+	correlator_set_finding_limits(w.c, &(struct finding_limits){ .disk_full_ms = 1000 });
+	for (int i = 0; i < FINDINGS_OF_TASK_MAX + 2; i++) {
+		char command[128];
+
+		snprintf(command, sizeof(command), "sh -c python_-m_snakemake_--target-jobs_'align:sample=D%d'", i);
+		job = child(&driver, command);
+		tool = child(&job, "bwa mem x");
+		room.free_bytes = 0;
+		exits_after(&tool, 1, 0);
+		exits_after(&job, 1, 1);
+		room.free_bytes = UINT64_C(3) << 30;
+		steps(&computing, 3);
+	}
+	assert_int_equal(totals(&w).findings_left_out, 2);
+}
+
+static void
+what_ends_otherwise_is_not_of_a_full_disk(void **state)
+{
+	(void)state;
+	begins_with_room(0);
+	exits_after(&tool, 100, 0);	/* all are well */
+	exits_after(&job, 1, 0);
+	exits_after(&driver, 100, 0);
+	settles();
+	assert_int_equal(findings(), 0);
+	begins_with_room(UINT64_C(2) << 30);
+	exits_after(&tool, 100, 1);
+	exits_after(&job, 1, 1);
+	assert_int_equal(findings(), 0);
+	begins_with_room(0);
+	tool.context.mnt_ns = 13;	/* its shell's mounts are asked, and no other's */
+	exits_after(&tool, 100, 1);
+	exits_after(&job, 1, 0);	/* as `write || true` */
+	assert_found(1, "DISK_FULL");
+	assert_null(finding(0)->finding.tool);
+}
+
+/* `sluice run COMMAND`: above its first program there is none. */
+static void
+a_run_that_dies_of_a_full_disk(void **state)
+{
+	struct correlator_options options = options_of("run-1");
+
+	(void)state;
+	options.work_dir = "/w";
+	world_begin(&w, &options, false);
+	w.c->ops.space = space;
+	room = (struct disk_space){ 0, 8 << 20, 5, 100 };
+	correlator_run_start(w.c, w.now);
+	tool = child(NULL, "bwa mem x");
+	exits_after(&tool, 100, 2);
+	assert_found(1, "DISK_FULL");
+	assert_true(was_asked_anew && asked_as == 0);
+	assert_non_null(strstr(finding(0)->finding.message, "the disk of /w, where the run works, is full: "));
+	assert_non_null(strstr(finding(0)->finding.message, ") ended with exit code 2"));
+	correlator_run_end(w.c, w.now, 2 << 8);
+	assert_found(2, "FAILED");
+}
+
 static void
 what_is_off_is_not_judged(void **state)
 {
@@ -521,6 +677,8 @@ what_is_off_is_not_judged(void **state)
 	room = (struct disk_space){ 0, 100 << 20, 0, 0 };
 	steps(&hung, 100);
 	steps(&sleeping, 100);
+	exits_after(&tool, 1, 1);
+	exits_after(&job, 1, 1);
 	assert_int_equal(findings(), 0);
 }
 
@@ -541,12 +699,18 @@ main(void)
 		T(a_quota_that_is_used_up),
 		T(a_short_burst_is_not_throttled),
 		T(memory_that_is_made_free),
+		T(memory_that_is_made_free_in_cpu_time),
 		T(none_is_recorded_twice_over_a_restart),
 		T(there_is_a_limit_for_each_task),
 		T(a_run_without_an_engine),
 		T(a_disk_without_room),
 		T(a_disk_without_files),
 		T(what_is_not_known_to_be_full_is_not),
+		T(what_dies_of_a_full_disk_is_found_at_once),
+		T(the_next_of_a_run_is_the_same_episode),
+		T(a_full_disk_is_found_as_often_as_other_episodes),
+		T(what_ends_otherwise_is_not_of_a_full_disk),
+		T(a_run_that_dies_of_a_full_disk),
 		T(what_is_off_is_not_judged),
 	};
 
