@@ -104,6 +104,7 @@ STORAGE = (
 
 REMOTE = (
     Workload("FUSE, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
+    Workload("mapped file on FUSE", reading("mmap_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
     Workload("FUSE, writes", reading("write_sync"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
     Workload("FUSE, names", reading("stats"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
     Workload("NFS, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.6}, around=("NFS",)),
