@@ -30,7 +30,7 @@ AT = {"exit_code": ("I", 4), "cpu_ns": ("Q", 72), "uid": ("I", 120), "ppid": ("I
       "syscr": ("Q", 232), "syscw": ("Q", 240), "read_bytes": ("Q", 248), "write_bytes": ("Q", 256),
       "voluntary_switches": ("Q", 272), "involuntary_switches": ("Q", 280)}
 # The same of delays, with the version that has them first; None before.
-DELAYS_AT = {"blkio_delay_ns": (40, 8), "swapin_delay_ns": (56, 8), "freepages_delay_ns": (320, 8),
+DELAYS_AT = {"run_delay_ns": (24, 8), "blkio_delay_ns": (40, 8), "swapin_delay_ns": (56, 8), "freepages_delay_ns": (320, 8),
              "thrashing_delay_ns": (336, 9), "compact_delay_ns": (360, 11)}
 TGID_AT, TGID_SINCE = 368, 12  # a thread's record names its process from that version
 FAULTS = ("minor_faults", "major_faults")

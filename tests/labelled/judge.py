@@ -4,7 +4,8 @@ import dataclasses
 
 from workloads import DENIED, WITH_DELAYS
 
-ALONE, CROWDED = 0.1, 0.3  # of wall time, a workload's threads waited for a CPU: less is nothing, more is a denial
+ALONE, CROWDED = 0.1, 0.3  # of wall time, a workload's threads waited for a CPU, or others had one where it is its own
+                           # crowd: less is nothing, more is a denial
 UNKNOWN = "?"
 
 
@@ -43,7 +44,7 @@ class Outcome:
 
 
 def demands(workload, has_delays):
-    """Each that is right."""
+    """The demands that are right."""
     return (workload.demand, *(() if workload.is_denied_by_delays and has_delays else workload.also))
 
 
@@ -61,7 +62,7 @@ def untrue(workload, figures, has_delays):
 
 def denied_is_right(workload, verdict, figures, has_delays):
     """None where it is not asked: others of this host took so much of its CPU that the label does not hold."""
-    queued = figures["queued"]
+    queued = figures["others" if workload.is_its_own_crowd else "queued"]
     if workload.is_denied_by_delays and not has_delays:
         return None
     if workload.denied not in DENIED or (workload.denied != "RUN_QUEUE" and queued >= CROWDED):

@@ -52,6 +52,12 @@ is_time(void)
 	return now() < until;
 }
 
+double
+left_s(void)
+{
+	return until - now();
+}
+
 void
 pause_ms(long ms)
 {
@@ -137,14 +143,17 @@ open_file(int flags)
 uint64_t
 in_threads(int n, void *(*of)(void *))
 {
-	pthread_t threads[MOST_THREADS];
+	pthread_t *threads = calloc((size_t)n, sizeof(*threads));
 
+	if (threads == NULL)
+		err(1, "%d threads", n);
 	for (int i = 1; i < n; i++)
 		if (pthread_create(&threads[i], NULL, of, (void *)(intptr_t)i) != 0)
 			errx(1, "pthread_create");
 	of(NULL);
 	for (int i = 1; i < n; i++)
 		pthread_join(threads[i], NULL);
+	free(threads);
 	return (uint64_t)n;
 }
 

@@ -31,6 +31,7 @@ extern volatile uint64_t sink;		/* what is computed is needed */
 double now(void);			/* CLOCK_MONOTONIC, seconds */
 double cpu_now(void);			/* CPU time of this thread, seconds */
 bool is_time(void);			/* SECONDS are not over */
+double left_s(void);			/* of SECONDS */
 void pause_ms(long ms);
 void compute(void);			/* some 5 ms of work in registers */
 void compute_for(double seconds);	/* of CPU time */

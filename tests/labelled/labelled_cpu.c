@@ -7,11 +7,13 @@
 #include <err.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define FEW_THREADS 4
+#define THREADS_A_CPU 4
 
 static uint64_t
 cpu(void)
@@ -38,6 +40,29 @@ cpu_threads(void)
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return in_threads(n < MOST_THREADS ? (int)n : MOST_THREADS, cpu_thread);
+}
+
+static double half_time;		/* written before the threads begin */
+
+/* The first computes all the time, the others in the first half of it. */
+static void *
+half_thread(void *index)
+{
+	while (is_time() && (index == NULL || now() < half_time))
+		compute();
+	return NULL;
+}
+
+/* More threads than it may use CPUs, which take the CPUs from one another, then one. */
+static uint64_t
+threads_then_one(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		err(1, "sched_getaffinity");
+	half_time = now() + left_s() / 2;
+	return in_threads(THREADS_A_CPU * CPU_COUNT(&set), half_thread);
 }
 
 /* Arrays larger than the caches are added: STREAM's triad. */
@@ -159,7 +184,7 @@ barriers(void)
 }
 
 const struct kind cpu_kinds[] = {
-	{ "cpu", cpu }, { "cpu_threads", cpu_threads }, { "bandwidth", bandwidth }, { "cache", cache },
-	{ "system_calls", system_calls }, { "spin", spin }, { "fork_join", fork_join }, { "barriers", barriers },
-	{ NULL, NULL },
+	{ "cpu", cpu }, { "cpu_threads", cpu_threads }, { "threads_then_one", threads_then_one }, { "bandwidth", bandwidth },
+	{ "cache", cache }, { "system_calls", system_calls }, { "spin", spin }, { "fork_join", fork_join },
+	{ "barriers", barriers }, { NULL, NULL },
 };

@@ -6,6 +6,7 @@ Figures:
 
     cpu, run_queue, wants_cpu       exact, of the time of all threads; the last is the sum of both
     queued                          exact, of wall time: waits for a CPU; may be more than 1
+    others                          of wall time: CPUs that others of the host used, among them sluice and these looks
     throttled                       exact, of the time of all threads: for how long the control group was
     block, remote_fs, network, pipe, lock, child, timer, poll, swap, reclaim, stopped, other
                                     by the looks: asleep there, of the time in which they did not wait for a CPU
@@ -29,9 +30,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import books
 
-FIGURES = ("cpu", "run_queue", "wants_cpu", "queued", "throttled", "block", "remote_fs", "network", "pipe", "lock", "child",
-           "timer", "poll", "swap", "reclaim", "stopped", "other", "state_d", "some_running", "major_faults", "delay_memory",
-           "delay_block")
+FIGURES = ("cpu", "run_queue", "wants_cpu", "queued", "others", "throttled", "block", "remote_fs", "network", "pipe", "lock",
+           "child", "timer", "poll", "swap", "reclaim", "stopped", "other", "state_d", "some_running", "major_faults",
+           "delay_memory", "delay_block")
 PERIOD_S = 0.02
 SHORTEST = 0.02  # part of its time that a thread did not wait for a CPU
 STACK_DEPTH = 8  # functions
@@ -140,6 +141,12 @@ class Looks:
         return state
 
 
+def _busy_s():
+    """CPU time of all of the host's CPUs."""
+    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, _read("/proc/stat").splitlines()[0].split()[1:])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
 def _throttled_ns(path):
     values = dict(line.split() for line in _read(path).splitlines())
     return int(values["throttled_time"]) if "throttled_time" in values else int(values["throttled_usec"]) * 1000
@@ -160,11 +167,11 @@ class Oracle:
 
     def watch(self, pid, program):
         """program: the one of that pid, once it is executed."""
-        self._began = time.monotonic()
+        self._began, self._busy_before = time.monotonic(), _busy_s()
         self.looks = self._stack.enter_context(Looks(pid, program))
 
     def __exit__(self, *_):
-        self._wall_s = time.monotonic() - self._began
+        self._wall_s, self._busy_s = time.monotonic() - self._began, _busy_s() - self._busy_before
         self._stack.close()
         self._throttled_ns = (_throttled_ns(self._throttled) if self._throttled else 0) - self._throttled_before
 
@@ -186,6 +193,7 @@ class Oracle:
         queue_ns = max(queue_ns - self._throttled_ns, 0)
         found = {"cpu": total["cpu_ns"] / life_ns, "run_queue": queue_ns / life_ns,
                  "wants_cpu": (total["cpu_ns"] + queue_ns) / life_ns, "queued": queue_ns / 1e9 / self._wall_s,
+                 "others": max(self._busy_s - total["cpu_ns"] / 1e9, 0) / self._wall_s,
                  "throttled": self._throttled_ns / life_ns, "major_faults": total["major_faults"] / self._wall_s,
                  "state_d": self.looks.states["D"] / looks,
                  "some_running": self.looks.some_running / (self.looks.count or 1)}

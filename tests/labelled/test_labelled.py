@@ -29,7 +29,7 @@ with undo.Undo() as undoing, undoing.step("sh", "-c", 'echo outer >> "$0"', sys.
                 os.kill(os.getpid(), signal.SIGKILL)
 """
 WORKLOAD = {w.name: w for w in WORKLOADS}
-QUIET, BUSY, CROWDED = ({"queued": queued} for queued in (0.05, 0.2, 0.6))
+QUIET, BUSY, CROWDED = ({"queued": queued, "others": 0.05} for queued in (0.05, 0.2, 0.6))
 
 
 def verdict(demand, denied="NOTHING", waiting_for=None):
@@ -83,6 +83,11 @@ class JudgeTest(unittest.TestCase):
                 (alone, judge.UNKNOWN, QUIET, False), (burnt, "RUN_QUEUE", CROWDED, True), (burnt, "NOTHING", CROWDED, False),
                 (disk, "NOTHING", QUIET, None)):
             self.assertIs(right, judge.denied_is_right(workload, verdict("COMPUTE", answer), figures, False), (answer, figures))
+        own = WORKLOAD["more threads than CPUs, then one"]
+        for denied, others, right in (("NOTHING", 0.05, True), ("RUN_QUEUE", 0.05, False), ("RUN_QUEUE", 0.2, True),
+                                      ("RUN_QUEUE", 0.6, None)):
+            figures = CROWDED | {"others": others}
+            self.assertIs(right, judge.denied_is_right(own, verdict("COMPUTE", denied), figures, False), (denied, others))
         files = WORKLOAD["mapped file of more than its limit"]
         for has_delays, right in ((True, False), (False, None)):
             self.assertIs(right, judge.denied_is_right(files, verdict("STORAGE", "NOTHING"), QUIET, has_delays))

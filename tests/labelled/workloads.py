@@ -43,6 +43,7 @@ class Workload:
     peer: tuple[str, ...] = ()  # another program, outside of the workload; its first line is {port}
     also: tuple[str, ...] = ()  # other answers that are right, too
     is_denied_by_delays: bool = False  # nothing but delay accounting shows that: with it alone `denied` is asked, and `also` wrong
+    is_its_own_crowd: bool = False  # its threads wait for one another's CPUs, which is no sign of others
     why: str = ""
 
 
@@ -66,6 +67,8 @@ def on_cpu(name, command, why="", **more):
 COMPUTING = (
     on_cpu("cpu", kind("cpu")),
     on_cpu("a thread for each CPU", kind("cpu_threads")),
+    on_cpu("more threads than CPUs, then one", kind("threads_then_one"), "its own threads took the CPUs from one another",
+           truth={"wants_cpu": 0.85, "run_queue": 0.3, "some_running": 0.85}, is_its_own_crowd=True),
     on_cpu("memory bandwidth", kind("bandwidth"), "without counters of the CPU the same as computing"),
     on_cpu("cache misses", kind("cache"), "as bandwidth"),
     on_cpu("system calls", kind("system_calls")),
@@ -101,6 +104,7 @@ STORAGE = (
 
 REMOTE = (
     Workload("FUSE, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
+    Workload("mapped file on FUSE", reading("mmap_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
     Workload("FUSE, writes", reading("write_sync"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
     Workload("FUSE, names", reading("stats"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
     Workload("NFS, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.6}, around=("NFS",)),
