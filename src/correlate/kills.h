@@ -6,6 +6,8 @@
  *           outside the task if an engine started that, or of another user, as a scheduler's step daemon. Or by a
  *           signal of the kernel: SIGKILL as its control group was killed, SIGXCPU, SIGHUP as its terminal hung up
  *
+ * A program that handles the signal and exits by itself was not ended by it: there is no finding.
+ *
  * What a task, or a script, does to its own programs, as timeout(1) does, is no finding, nor is the end of a program
  * whose parent was ended likewise: who signals a whole group has one finding for all of it. As the first process of a
  * container ends, the kernel kills what it leaves: that is none either. Other signals of the kernel are what the user
