@@ -495,8 +495,8 @@ mark(struct correlator *c, const struct subject *s)
 }
 
 /*
- * Records the finding, if a limit does not forbid it. Either way it is one episode from there on. The caller flushes
- * the log.
+ * Records the finding, if a limit does not forbid it. Either way it is one episode from there on. The log is flushed
+ * by the caller.
  */
 static void
 record(struct correlator *c, const struct subject *s, enum episode_kind kind, const struct look *change,
