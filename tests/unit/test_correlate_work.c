@@ -399,7 +399,7 @@ a_row_denies_itself_nothing(void **state)
 		}
 	}
 	exits(&w, &sh, 0);
-	r = row("bwa mem x", "bwa mem");
+	r = row("bwa mem", "bwa mem");
 	assert_non_null(r);
 	assert_int_equal(r->verdict.demand, DEMAND_COMPUTE);
 	assert_int_equal(r->verdict.denied, DENIED_NOTHING);
