@@ -49,7 +49,7 @@
 
 /*
  * A child that never execs takes its names from its parent, and may be reported only after the parent's end: at its
- * own end, or by the next snapshot (one a second), which ends this late after what it reports at most.
+ * own end, or by the next snapshot (one a second), which mostly ends no later than this after what it reports.
  */
 #define GONE_KEPT_NS UINT64_C(500000000)
 #define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without being seen in any pass: its end was lost */

@@ -234,7 +234,7 @@ wal_entry_process(struct correlator *c, struct process *p, bool was_shown)
 	enum wal_text source = text_source(c, p);
 	uint64_t flags = flags_of(p, was_shown);
 	size_t strings = RUN_ID_SIZE + KILL_WAL_STRINGS +
-	    (source == WAL_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0);
+	    (source == WAL_TEXT_HERE ? p->text->size + size_of(p->text->tool) + size_of(p->text->tool_rule) : 0);
 	uint8_t *at = wal_begin(c, WAL_PROCESS, strings);
 
 	if (at == NULL)
