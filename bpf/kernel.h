@@ -137,13 +137,35 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct super_block {
+	unsigned long s_magic;
+};
+
 struct inode {
 	kuid_t i_uid;
+	struct super_block *i_sb;
 };
 
 struct file {
 	struct path f_path;
 	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+/* of a system call its first argument and whether there is one: on x86, then on arm64 */
+struct pt_regs {
+	unsigned long di;
+	unsigned long orig_ax;
+	u64 orig_x0;
+	s32 syscallno;
 };
 
 struct fs_struct {
@@ -318,6 +340,7 @@ struct task_struct {
 	const struct cred *real_cred;	/* not overridden while it works for a file system, as cred is */
 	char comm[16];
 	struct fs_struct *fs;
+	struct files_struct *files;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
 	struct sighand_struct *sighand;

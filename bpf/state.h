@@ -112,6 +112,7 @@ struct proc {
 	u64	unnamed_stack;		/* a stack whose class was not known, and how long threads waited there */
 	u64	unnamed_ns;
 	u32	poll_class;		/* enum wait_class: what it waits for that polls */
+	u32	unnamed_is_remote;	/* in the unnamed stack it is in a call on a file of remote_fs.h */
 };
 
 /* The values that the rules look at, and the results. */
@@ -310,6 +311,8 @@ waits_settle(struct proc *p)
 	class = known ? *known : WAIT_UNNAMED;
 	if (class == WAIT_POLL)
 		class = p->poll_class;
+	if (class == WAIT_BLOCK)
+		class = p->unnamed_is_remote ? WAIT_NETWORK_FS : WAIT_BLOCK;
 	if (class >= WAIT_CLASSES)
 		return;
 	p->waited_ns[class] += p->unnamed_ns;

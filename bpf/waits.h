@@ -10,6 +10,7 @@
 #define SLUICE_WAITS_H
 
 #include "pass.h"
+#include "remote_fs.h"
 
 #define WAIT_WEIGHT_MAX_NS 3000000000ull	/* a sample stands for no longer time, however late the pass is */
 #define WAIT_MOVED_BYTES_PER_S 65536	/* over sockets: who polls waits for them */
@@ -126,13 +127,16 @@ static __noinline int
 thread_sample(struct task_struct *t, struct proc *p)
 {
 	u64 since_ns = waits_before_ns, hash = 0, ns;
-	u32 state, class, runs;
+	u32 state, class, runs, is_remote = 0;
 
 	if (t->start_boottime > since_ns)
 		since_ns = t->start_boottime;
 	if (p->program_start_ns > since_ns)
 		since_ns = p->program_start_ns;
 	if (since_ns >= waits_pass_ns || READ_NOW(t->exit_state))
+		return 0;
+	/* There its end was reported before it closes its files, for which it may wait. */
+	if (exit_has_group_dead && READ_NOW(t->flags) & PF_EXITING)
 		return 0;
 	ns = waits_pass_ns - since_ns;
 	if (ns > WAIT_WEIGHT_MAX_NS)
@@ -150,12 +154,17 @@ thread_sample(struct task_struct *t, struct proc *p)
 	if (state & TASK_UNINTERRUPTIBLE && !(state & TASK_NOLOAD))
 		p->uninterruptible_ns += ns;
 	class = state & TASK_STOPPED_OR_TRACED ? WAIT_STOPPED : class_of_sleep(t, &hash);
+	if (class == WAIT_BLOCK || class == WAIT_UNNAMED)
+		is_remote = calls_remote_file(t);
+	if (class == WAIT_BLOCK && is_remote)
+		class = WAIT_NETWORK_FS;
 	if (class != WAIT_UNNAMED) {
 		waited_add(p, class, ns);
 	} else {
 		if (p->unnamed_stack != hash)
 			p->unnamed_ns = 0;	/* one at a time is kept */
 		p->unnamed_stack = hash;
+		p->unnamed_is_remote = is_remote;
 		p->unnamed_ns += ns;
 	}
 	return 0;

@@ -193,6 +193,7 @@ def test_timeout_is_named(maker: LakeMaker) -> None:
         ({"at": 100, "host_id": "b" * 32}, {"exit_code": 1}, "EXIT"),
         ({"at": 100}, {"exit_code": 127}, "NOT_FOUND"),
         ({"at": 100}, {"exit_signal": 15}, "SIGNAL"),
+        ({"at": 100}, {"exit_signal": 11}, "SIGNAL"),  # no program fails so of a disk
     ],
 )
 def test_disk_full_by_run_and_time(maker: LakeMaker, found: dict[str, Any], ended: dict[str, int], kind: str) -> None:

@@ -333,8 +333,9 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 		is_whole = fd >= 0 && agent_read_states(a, fd);
 		a->counts.broken_passes += !is_whole;
 		a->is_sweeping = false;
-		agent_drain_all(a);		/* processes that were freed before the sweep reached them */
 	}
+	/* What was freed before the sweep reached it, and what children did meanwhile whose parent has ended. */
+	agent_drain_all(a);
 	lost_to_holes(a);
 	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
 	subscriptions_passed(a);

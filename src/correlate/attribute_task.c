@@ -63,6 +63,8 @@ attribute_task_limits(struct correlator *c, struct task *t, const struct locatio
 	bool has_own_cpus = t->cpus.known && !(r->cpus.known && r->cpus.value <= t->cpus.value);
 	bool has_own_memory = t->memory_bytes.known &&
 	    !(r->memory_bytes.known && r->memory_bytes.value <= t->memory_bytes.value);
+	bool has_own_high = t->memory_high.known &&
+	    !(r->memory_high.known && r->memory_high.value <= t->memory_high.value);
 	bool is_news = false;
 
 	if (!has_own_cpus && l->cpus.known && !(t->cpus.known && t->cpus.value <= l->cpus.value)) {
@@ -74,7 +76,8 @@ attribute_task_limits(struct correlator *c, struct task *t, const struct locatio
 		t->memory_bytes = l->memory_bytes;
 		is_news = true;
 	}
-	if (l->memory_high.known && !(t->memory_high.known && t->memory_high.value <= l->memory_high.value)) {
+	if (!has_own_high && l->memory_high.known &&
+	    !(t->memory_high.known && t->memory_high.value <= l->memory_high.value)) {
 		t->memory_high = l->memory_high;
 		is_news = true;
 	}

@@ -174,7 +174,7 @@ own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, 
 		uint64_t now = threads->part[i].value, then = o->threads_ns[i];
 
 		more_ns[i] = now > then ? now - then : 0;	/* what was unknown may have become known */
-		o->threads_ns[i] = now;
+		o->threads_ns[i] = now > then ? now : then;
 	}
 	left = until_ns - since_ns;
 	o->queue_ns += took_from_each_other(more_ns, left, cpus);
@@ -185,15 +185,20 @@ own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, 
 }
 
 void
-own_bill_merge(struct own_bill *to, const struct own_bill *from)
+own_bill_merge(struct own_bill *to, const struct own_bill *from, uint64_t more_ns)
 {
 	for (int i = 0; i < BILL_PARTS; i++) {
 		to->own_ns[i] += from->own_ns[i];
 		to->threads_ns[i] += from->threads_ns[i];
 	}
 	to->queue_ns += from->queue_ns;
-	if (from->until_ns > to->until_ns)
-		to->until_ns = from->until_ns;
+	to->until_ns += more_ns;
+}
+
+void
+own_bill_assume(struct own_bill *o, uint64_t start_ns, struct opt_double cpus)
+{
+	o->queue_ns = took_from_each_other(o->threads_ns, o->until_ns > start_ns ? o->until_ns - start_ns : 0, cpus);
 }
 
 struct bill

@@ -48,8 +48,10 @@ struct own_bill {
  */
 void own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, uint64_t until_ns,
     struct opt_double cpus);
-/* Adds what from has, of other threads. */
-void own_bill_merge(struct own_bill *to, const struct own_bill *from);
+/* Adds what from has, of other threads, which took so much more time. */
+void own_bill_merge(struct own_bill *to, const struct own_bill *from, uint64_t more_ns);
+/* Sets queue_ns of one that was divided from start_ns on without it, as if that had been one interval. */
+void own_bill_assume(struct own_bill *o, uint64_t start_ns, struct opt_double cpus);
 /* Returns its parts, which add up to wall_ns: what was not divided is unknown. All are unknown if nothing was. */
 struct bill own_bill_of(const struct own_bill *o, uint64_t wall_ns);
 

@@ -109,7 +109,7 @@ spent_on_memory(const struct usage *u, const struct bill *b, const struct demand
 		return system;
 	if (limits->group != NULL && limits->group->memory_some_ns.known) {
 		double of_group = (double)limits->group->memory_some_ns.value - part(b, BILL_RECLAIM) -
-		    part(b, BILL_SWAP);
+		    part(b, BILL_SWAP) - part(b, BILL_BLOCK_IO);
 
 		stalled = of_group > stalled ? of_group : stalled;
 	}
@@ -133,8 +133,8 @@ taken_by_others(const struct bill *b, double wall, const struct demand_limits *l
 {
 	double queue = part(b, BILL_RUN_QUEUE) + part(b, BILL_THROTTLED) - throttled(b, limits), own = 0;
 
-	if (limits->own_queue_ns.known)
-		own = (double)limits->own_queue_ns.value;
+	if (limits->own_queue_ns.known && part(b, BILL_RUN_QUEUE) > 0)
+		own = (double)limits->own_queue_ns.value * queue / part(b, BILL_RUN_QUEUE);
 	else if (limits->cpus.known)
 		own = part(b, BILL_CPU) + queue - limits->cpus.value * wall;
 	if (own < 0)

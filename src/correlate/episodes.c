@@ -99,10 +99,9 @@ look_at(const struct subject *s, uint64_t now_ns)
 	delays = number(&u, USAGE_RECLAIM_DELAY_NS) + number(&u, USAGE_SWAPIN_DELAY_NS) +
 	    number(&u, USAGE_THRASHING_DELAY_NS);
 	l.pressure_ns = bill_ns(&bill, BILL_SWAP) + bill_ns(&bill, BILL_RECLAIM);
-	if (delays > l.pressure_ns) {
+	if (delays > l.pressure_ns)
 		l.pressure_ns = delays;
-		l.reclaim_ns = more(number(&u, USAGE_RECLAIM_DELAY_NS), bill_ns(&bill, BILL_RECLAIM));
-	}
+	l.reclaim_ns = more(number(&u, USAGE_RECLAIM_DELAY_NS), bill_ns(&bill, BILL_RECLAIM));
 	l.system_ns = number(&u, USAGE_CPU_SYSTEM_NS);
 	l.uninterruptible_ns = number(&u, USAGE_WAIT_UNINTERRUPTIBLE_NS);
 	l.switches = number(&u, USAGE_VOLUNTARY_SWITCHES) + number(&u, USAGE_INVOLUNTARY_SWITCHES);

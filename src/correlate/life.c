@@ -49,9 +49,11 @@
 
 /*
  * A child that never execs takes its names from its parent, and may be reported only after the parent's end: at its
- * own end, or by the next snapshot (one a second), which mostly ends no later than this after what it reports.
+ * own end, or by the next snapshot (one a second), which mostly ends no later than this after what it reports. What the
+ * signal ended that a process was killed by may have gigabytes to give back.
  */
 #define GONE_KEPT_NS UINT64_C(500000000)
+#define KILLED_KEPT_NS UINT64_C(10000000000)
 #define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without being seen in any pass: its end was lost */
 #define LOST_WINDOW_NS (UNSEEN_LIMIT_NS + UINT64_C(5000000000))
 #define FORKED_ANNOUNCED_NS UINT64_C(1000000000)
@@ -496,6 +498,13 @@ correlator_snapshot_begin(struct correlator *c, bool with_usage)
 	c->pass_with_usage = with_usage;
 }
 
+/* Returns for how long an ended process is kept: a killed one until what ended with it has been freed. */
+static uint64_t
+kept_ns(const struct process *p)
+{
+	return p->kill != NULL && !p->kill->is_own ? KILLED_KEPT_NS : GONE_KEPT_NS;
+}
+
 void
 correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 {
@@ -505,7 +514,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 	DL_FOREACH_SAFE(c->processes, p, next) {
 		if (p->gone_ns != 0) {
 			/* Not in the pass that swept it: until its entry is removed the kernel may still free it. */
-			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->pass != c->pass && p->ending_in != c->pass)
+			if (now_ns > p->gone_ns + kept_ns(p) && p->pass != c->pass && p->ending_in != c->pass)
 				process_forget(c, p);
 			continue;
 		}

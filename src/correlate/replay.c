@@ -127,6 +127,8 @@ replay_run(struct correlator *c, struct wal_reader *r)
 	if (read.failing != FAILING_DUE)
 		drop_failure(c, &run->failure);
 	run->mark.logged_in = c->wal.checkpoint;
+	if (r->version < WAL_VERSION_OWN_QUEUE && read.work.own.until_ns != 0)
+		own_bill_assume(&read.work.own, read.work.start_ns, work_cpus(c, read.cpus));
 	error = run_keep(c, run, &read);
 	run_restored(c, run);
 	return error;
@@ -213,6 +215,8 @@ replay_task(struct correlator *c, struct wal_reader *r)
 		task_unset_id_key(c, t);
 	if (read.failing != FAILING_DUE)
 		drop_failure(c, &t->failure);
+	if (r->version < WAL_VERSION_OWN_QUEUE && read.work.own.until_ns != 0)
+		own_bill_assume(&read.work.own, read.work.start_ns, work_cpus(c, read.cpus));
 	if (task_keep(c, t, &read) < 0)
 		return -ENOMEM;
 	if (flags & WAL_BIT(TASK_HAS_ID_KEY))

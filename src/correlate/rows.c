@@ -94,6 +94,23 @@ row_of(struct correlator *c, const struct process *p)
 	return r;
 }
 
+/* Divides the time in which its programs lived, without pauses: they can have no CPUs there. */
+static void
+row_bill(const struct correlator *c, struct row *r, uint64_t now_ns)
+{
+	const struct work *w = &r->work;
+	struct usage usage = w->done;
+	uint64_t busy_ns = w->busy_ns;
+	struct bill threads;
+
+	if (w->live > 0) {
+		usage_add(&usage, &r->live);
+		busy_ns += now_ns > w->busy_since_ns ? now_ns - w->busy_since_ns : 0;
+	}
+	threads = bill_of_threads(&usage);
+	own_bill_add(&r->work.own, &threads, 0, busy_ns, c->options.host_cpus);
+}
+
 /* Adds r, a row of t alone, to the one of t's name. While programs of it live it remains one of its own. */
 static void
 row_settle(struct correlator *c, const struct task *t, struct row *r)
@@ -116,6 +133,7 @@ row_settle(struct correlator *c, const struct task *t, struct row *r)
 	free(key);
 	if (of_name == r || r->work.live > 0)
 		return;
+	row_bill(c, r, r->work.last_ns);
 	work_merge(&of_name->work, &r->work);
 	HASH_DEL(c->rows, r);
 	free(r->key);
@@ -139,13 +157,8 @@ rows_bill(struct correlator *c, uint64_t now_ns)
 {
 	struct row *r;
 
-	for (r = c->rows; r != NULL; r = r->hh.next) {
-		struct usage usage = r->work.done;
-
-		if (r->work.live > 0)
-			usage_add(&usage, &r->live);
-		work_bill(&r->work, &usage, now_ns, c->options.host_cpus);
-	}
+	for (r = c->rows; r != NULL; r = r->hh.next)
+		row_bill(c, r, now_ns);
 }
 
 static int
@@ -182,7 +195,7 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 		s->usage = r->work.done;
 		s->bill = bill_of_threads(&s->usage);
 		s->peak_memory_bytes = (struct opt_u64){ r->work.held.peak, r->work.held.peak > 0 };
-		work_bill(&r->work, &s->usage, r->work.last_ns, limits.cpus);
+		row_bill(c, r, r->work.last_ns);
 		limits.own_queue_ns = (struct opt_u64){ r->work.own.queue_ns, r->work.own.until_ns != 0 };
 		limits.peak_bytes = s->peak_memory_bytes;
 		limits.others_io = contention_of(c, &r->work, &s->usage, r->work.last_ns);

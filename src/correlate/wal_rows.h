@@ -87,7 +87,7 @@
 	ROW(SOME, 15, 32, u64, work.contention.since.busy_ns) \
 	ROW(SOME, 15, 33, u64, work.contention.bytes) \
 	ROW(SOME, 15, 34, u64, work.contention.busy_ns) \
-	ROW(SOME, 16, 35, u64, work.own.queue_ns) \
+	ROW(SOME, WAL_VERSION_OWN_QUEUE, 35, u64, work.own.queue_ns) \
 	ROW(OPT, 16, 36, u64, memory_high)
 
 /* A task: its number and the id of its run come before these rows. */
@@ -140,7 +140,7 @@
 	ROW(SOME, 15, 35, u64, work.contention.busy_ns) \
 	ROW(SOME, 15, 36, u64, group_of.v2) \
 	ROW(SOME, 15, 37, u64, group_of.v1) \
-	ROW(SOME, 16, 38, u64, work.own.queue_ns) \
+	ROW(SOME, WAL_VERSION_OWN_QUEUE, 38, u64, work.own.queue_ns) \
 	ROW(OPT, 16, 39, u64, memory_high)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
@@ -157,6 +157,7 @@ enum process_bit {
 	PROCESS_HAS_FAILED_CHILD = 24,	/* since version 4 */
 	PROCESS_IS_KILLED = 32,		/* since version 12 */
 };
+#define WAL_VERSION_OWN_QUEUE 16	/* before, it follows from all the time that was divided */
 #define WAL_VERSION_ELEVATED 7		/* before, any process may be elevated for all that is known */
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \

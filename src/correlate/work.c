@@ -100,7 +100,9 @@ work_merge(struct work *to, const struct work *from)
 		outside_ns += (from->end_ns < to->start_ns ? from->end_ns : to->start_ns) - from->start_ns;
 	if (from->end_ns > to->end_ns)
 		outside_ns += from->end_ns - (from->start_ns > to->end_ns ? from->start_ns : to->end_ns);
-	to->busy_ns += outside_ns < from->busy_ns ? outside_ns : from->busy_ns;
+	if (outside_ns > from->busy_ns)
+		outside_ns = from->busy_ns;
+	to->busy_ns += outside_ns;
 	usage_add(&to->done, &from->done);
 	to->programs += from->programs;
 	to->failed += from->failed;
@@ -111,7 +113,7 @@ work_merge(struct work *to, const struct work *from)
 	if (from->end_ns > to->end_ns)
 		to->end_ns = from->end_ns;
 	memory_merge(&to->held, &from->held);
-	own_bill_merge(&to->own, &from->own);
+	own_bill_merge(&to->own, &from->own, outside_ns);
 }
 
 void

@@ -26,7 +26,7 @@ struct work {
 	uint64_t end_ns;		/* latest end when live last fell to 0 */
 	uint64_t busy_ns;		/* time with live > 0, up to end_ns */
 	uint64_t busy_since_ns;		/* while live > 0 */
-	struct own_bill own;		/* of a task, run or row */
+	struct own_bill own;		/* of a row only of the time in which its programs lived */
 	struct held_together held;
 	struct energy energy;		/* of a task or run */
 	struct contention contention;	/* of a task, run or row */

@@ -19,7 +19,7 @@ INIT_OUT = struct.Struct("=IIIIHHIIHHI28x")
 MNT_DETACH = 2
 PR_SET_PDEATHSIG = 1
 
-BIG_WRITES = 1 << 5
+ASYNC_READ, BIG_WRITES = 1 << 0, 1 << 5
 WRITE_MAX = 1 << 17
 ATTR = struct.Struct("=6Q10I")
 ENTRY = struct.Struct("=4Q2I")
@@ -72,11 +72,15 @@ class Hanging:
 
 
 class Server:
-    """Serves a folder at another path, one request after the other, each late_s seconds late. It lets no name be cached."""
+    """
+    Serves a folder at another path, one request after the other, each late_s seconds late. It lets no name be cached, and
+    the kernel read as many bytes ahead.
+    """
 
-    def __init__(self, folder, device, late_s=0):
+    def __init__(self, folder, device, late_s=0, ahead_bytes=0):
         self.device = device
         self.late_s = late_s
+        self.ahead_bytes = ahead_bytes
         self.paths = {1: folder}  # of nodes; a file that was removed keeps its own
         self.ids = {folder: 1}
 
@@ -145,7 +149,8 @@ class Server:
     def answer(self, opcode, node, body, owner):
         path = self.paths.get(node)
         if opcode == INIT:
-            return INIT_OUT.pack(7, 31, 0, BIG_WRITES, 12, 9, WRITE_MAX, 1, 0, 0, 0)
+            flags = BIG_WRITES | (ASYNC_READ if self.ahead_bytes else 0)
+            return INIT_OUT.pack(7, 31, self.ahead_bytes, flags, 12, 9, WRITE_MAX, 1, 0, 0, 0)
         if opcode == 1:  # LOOKUP
             return self.entry(self.child(node, body))
         if opcode == 3:  # GETATTR
@@ -214,10 +219,11 @@ class Server:
 class Served:
     """A folder that a process serves at a path, late_s seconds late, and while away() does not. It ends with this one."""
 
-    def __init__(self, folder, at, late_s=0):
+    def __init__(self, folder, at, late_s=0, ahead_bytes=0):
         self.folder = folder
         self.at = at
         self.late_s = late_s
+        self.ahead_bytes = ahead_bytes
 
     def __enter__(self):
         for path in (self.folder, self.at):
@@ -228,7 +234,7 @@ class Served:
             try:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-                Server(self.folder, device, self.late_s).serve()
+                Server(self.folder, device, self.late_s, self.ahead_bytes).serve()
             finally:
                 os._exit(1)
         os.close(device)

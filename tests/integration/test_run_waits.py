@@ -12,13 +12,14 @@ import time
 import books
 import harness
 from agent import AgentTest
-from hanging import Hanging
+from hanging import Hanging, Served
 from harness import LakeTest, read_lake
 from load import own, own_folder
 
 LIFE_S = 6 * harness.PATIENCE  # of each program
 SECOND_NS = 1_000_000_000
 ODD_AT_MOST = 10  # runs until one has delays that can be
+LATE_S = 0.3  # each answer of a file system
 SLACK_NS = SECOND_NS  # since the last pass, of which there is one a second
 THREADS = 50
 CHUNK, CHUNKS_A_SECOND = 100 << 10, 20  # what the server of the slow download sends
@@ -123,6 +124,10 @@ def write_text(path, text):
         f.write(text)
 
 
+def release():
+    return tuple(map(int, os.uname().release.split(".")[:2]))
+
+
 def waits_of(usage):
     return {name: usage[f"wait_{name}_ns"] for name in CLASSES}
 
@@ -142,6 +147,9 @@ class Waits(LakeTest):
         lock = stack.enter_context(open(held, "w"))
         fcntl.flock(lock, fcntl.LOCK_EX)
         hanging = stack.enter_context(Hanging(os.path.join(room, "away")))
+        ahead = stack.enter_context(Served(os.path.join(room, "folder"), os.path.join(room, "late"), LATE_S, 1 << 17))
+        with open(os.path.join(ahead.folder, "file"), "wb") as f:
+            f.truncate(1 << 30)
         return {
             "sleep": ("timer", ["sleep", "3600"]),
             "pipe": ("pipe", ["cat"]),
@@ -155,6 +163,8 @@ class Waits(LakeTest):
             "select": ("poll", [PYTHON, "-c", SELECT]),
             "stop": ("stopped", ["/bin/sh", "-c", STOP]),
             "fuse": ("network_fs", ["cat", os.path.join(hanging.at, "file")]),
+            # Before Linux 5.15 nothing shows whose pages it waits for.
+            "fuse ahead": ("network_fs" if release() >= (5, 15) else None, ["cat", os.path.join(ahead.at, "file")]),
             "threads": ("timer", [PYTHON, "-c", SLEEPERS]),
             "burn": (None, ["/bin/sh", "-c", BURN]),
         }

@@ -55,6 +55,7 @@ PLACES = (("remote_fs", r"fuse_|nfs\d?_|rpc_|request_wait_answer"),
           ("timer", r"nanosleep"),
           ("poll", r"do_poll|poll_schedule|do_select|ep_poll|do_sys_poll"))
 # As a function's whole name or the rest of it behind a _: kernfs_ is no nfs_.
+REMOTE = re.compile(r"fuse|nfs\d?|9p|cifs|ceph|lustre")  # types of file systems
 PLACES = tuple((name, re.compile(r"\] \w*?(?<![a-z])(?:" + pattern + ")")) for name, pattern in PLACES)
 
 
@@ -76,6 +77,19 @@ def place_of(state, stack):
     if state in "Tt":
         return "stopped"
     return next((name for name, pattern in PLACES if pattern.search(stack)), "other")
+
+
+def waits_for_remote(thread):
+    """Whether a thread, as a path below /proc, is in a system call on a file of such a file system."""
+    number, *arguments = _read(thread + "/syscall").split()
+    if int(number) < 0 or not arguments:
+        return False
+    lines = _read(f"{thread}/fdinfo/{int(arguments[0], 16)}").splitlines()
+    mount = next(line.split()[1] for line in lines if line.startswith("mnt_id:"))
+    for line in _read("/proc/self/mountinfo").splitlines():
+        if line.split()[0] == mount:
+            return REMOTE.fullmatch(line.partition(" - ")[2].split()[0]) is not None
+    return False
 
 
 class Looks:
@@ -136,7 +150,11 @@ class Looks:
             self.states[state] += 1
             if state != "R":
                 stack = _read(path + "/stack")
-                self.places[place_of(state, stack)] += 1
+                place = place_of(state, stack)
+                with contextlib.suppress(OSError, ValueError):  # it runs again, or its argument is no descriptor
+                    if place == "block" and waits_for_remote(path):
+                        place = "remote_fs"
+                self.places[place] += 1
                 self.stacks[f"{state} " + " < ".join(re.findall(r"\] (\w+)", stack)[:STACK_DEPTH])] += 1
         return state
 

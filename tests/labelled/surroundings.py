@@ -180,15 +180,17 @@ def readers(place):
         yield
 
 
-@contextlib.contextmanager
-def late_fuse(place):
-    """A file system that a late program serves."""
-    folder, at = os.path.join(place.folder, "folder"), os.path.join(place.folder, "fuse")
-    os.makedirs(folder)
-    make_file(os.path.join(folder, "data"))
-    with place.undo.if_killed("umount", "--lazy", at), hanging.Served(folder, at, LATE_S):
-        place.file = os.path.join(at, "data")
-        yield
+def _late_fuse(ahead_bytes):
+    @contextlib.contextmanager
+    def late_fuse(place):
+        """A file system that a late program serves."""
+        folder, at = os.path.join(place.folder, "folder"), os.path.join(place.folder, "fuse")
+        os.makedirs(folder)
+        make_file(os.path.join(folder, "data"))
+        with place.undo.if_killed("umount", "--lazy", at), hanging.Served(folder, at, LATE_S, ahead_bytes):
+            place.file = os.path.join(at, "data")
+            yield
+    return late_fuse
 
 
 @contextlib.contextmanager
@@ -311,7 +313,8 @@ def _burners(count):
 
 SURROUNDINGS = {
     "slow disk": slow_disk, "delayed disk": _late_disk(LATE_S), "fair disk": _late_disk(SOON_S), "8 readers": readers,
-    "frozen disk": frozen_disk, "JDK": jdk, "late FUSE": late_fuse, "NFS": nfs, "slow link": slow_link,
+    "frozen disk": frozen_disk, "JDK": jdk, "late FUSE": _late_fuse(0),
+    "late FUSE, read ahead": _late_fuse(1 << 17), "NFS": nfs, "slow link": slow_link,
     "tenth of a CPU": tenth_of_a_cpu, "limit of 128 MiB": _memory_limit(LIMIT_MIB), "limit of 4 MiB": _memory_limit(4),
     "memory.high of 128 MiB": memory_high, "zram swap": zram_swap, "disk swap": disk_swap, "2 burners": _burners(2),
     "8 burners": _burners(8),

@@ -299,8 +299,12 @@ threads_take_cpus_from_one_another(void **state)
 	own_bill_add(&o, &threads, S, 11 * S, two);
 	assert_int_equal(o.queue_ns, 70 * S);		/* one thread waits for others' */
 	other = o;
-	own_bill_merge(&o, &other);
+	own_bill_merge(&o, &other, S);
 	assert_int_equal(o.queue_ns, 140 * S);
+	assert_int_equal(o.until_ns, 12 * S);
+	/* A log of before has what its threads did, and no more. */
+	own_bill_assume(&other, S, two);
+	assert_int_equal(other.queue_ns, 65 * S);
 	o = (struct own_bill){ .until_ns = 0 };
 	own_bill_add(&o, &threads, S, 6 * S, (struct opt_double){ 0 });
 	assert_int_equal(o.queue_ns, 0);

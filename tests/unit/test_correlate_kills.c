@@ -320,6 +320,30 @@ what_ends_with_its_parent_has_no_finding_of_its_own(void **state)
 	assert_chain(finding(0), &job, NULL);
 }
 
+/* It has much memory to give back, and other processes that ended meanwhile are forgotten. */
+static void
+what_ends_seconds_after_its_parent_has_none_either(void **state)
+{
+	struct being driver, job, shell, tool;
+
+	(void)state;
+	begins(&driver, &job);
+	shell = child(&job, "sh -c x");
+	tool = child(&shell, "bwa mem x");
+	signalled(&shell, NULL, SIGKILL);
+	signalled(&tool, NULL, SIGKILL);
+	ends_of(&shell, SIGKILL);
+	assert_int_equal(findings(), 1);
+	for (int i = 0; i < 3; i++) {
+		const struct being *live[] = { &driver, &job, &tool };
+
+		w.now += SECOND;
+		snapshot(&w, false, live, 3);
+	}
+	ends_of(&tool, SIGKILL);
+	assert_int_equal(findings(), 1);
+}
+
 static void
 an_oom_kill_is_that_alone(void **state)
 {
@@ -420,6 +444,7 @@ main(void)
 		T(what_a_task_does_to_its_own_programs_is_none),
 		T(what_a_script_does_to_its_own_programs_is_none),
 		T(what_ends_with_its_parent_has_no_finding_of_its_own),
+		T(what_ends_seconds_after_its_parent_has_none_either),
 		T(an_oom_kill_is_that_alone),
 		T(another_end_than_by_the_signal_is_none),
 		T(a_program_of_no_run_has_none),

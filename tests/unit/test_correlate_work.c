@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "correlate/state.h"
 #include "one_world.h"
 
 static const char *
@@ -374,6 +375,36 @@ the_table_has_a_row_for_each_task_and_tool(void **state)
 	assert_null(row("bwa mem", NULL));
 }
 
+/* Sixteen threads on two CPUs, twice for ten seconds: pauses between have no CPUs that others could have taken. */
+static void
+a_row_denies_itself_nothing(void **state)
+{
+	struct being sh, tool;
+	const struct summary_row *r;
+
+	(void)state;
+	w.c->options.host_cpus = (struct opt_double){ 2, true };
+	sh = child(NULL, "bash");
+	for (int i = 0; i < 2; i++) {
+		tool = child(&sh, "bwa mem x");
+		w.now += 10 * SECOND;
+		tool.c.thread_ns = 160 * SECOND;
+		tool.c.runtime_ns = 20 * SECOND;
+		tool.c.utime = 20000;
+		tool.c.run_delay_ns = 140 * SECOND;
+		exits(&w, &tool, 0);
+		for (int k = 0; k < 10; k++) {
+			w.now += 10 * SECOND;
+			correlator_tick(w.c, w.now, true);
+		}
+	}
+	exits(&w, &sh, 0);
+	r = row("bwa mem", "bwa mem");
+	assert_non_null(r);
+	assert_int_equal(r->verdict.demand, DEMAND_COMPUTE);
+	assert_int_equal(r->verdict.denied, DENIED_NOTHING);
+}
+
 static void
 wall_time_counts_overlapping_programs_once(void **state)
 {
@@ -473,6 +504,7 @@ main(void)
 		T(live_records_hold_the_ended_and_the_live),
 		T(the_run_is_the_sum_of_its_programs),
 		T(the_table_has_a_row_for_each_task_and_tool),
+		T(a_row_denies_itself_nothing),
 		T(wall_time_counts_overlapping_programs_once),
 		T(a_program_reported_late_counts_from_its_start),
 		T(ten_thousand_tasks_are_recorded_in_one_pass),

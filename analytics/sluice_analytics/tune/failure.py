@@ -55,6 +55,7 @@ _SCRIPTED = (None, "sluice")
 """Engines of tasks that no engine started"""
 
 _ENDING = {signal.SIGTERM, signal.SIGKILL, signal.SIGPIPE, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+_OF_DISK = {signal.SIGBUS, signal.SIGABRT}  # a page of a file that no block is left for; a program that gives up
 _ENGINES = {signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 _NEAR_LIMIT = 0.9
 _NOT_EXECUTABLE, _NOT_FOUND = 126, 127
@@ -234,7 +235,7 @@ def _full_disk_of(cause: Node, disk_full: list[Row]) -> Row | None:
     The program that a finding names has written most of those that lived, and need not be the one that failed. A shell
     that found no command, and what another program ended, did not fail of a disk.
     """
-    if cause.signal in _ENDING or cause.row["exit_code"] in (_NOT_EXECUTABLE, _NOT_FOUND):
+    if cause.signal not in (None, *_OF_DISK) or cause.row["exit_code"] in (_NOT_EXECUTABLE, _NOT_FOUND):
         return None
     near = [
         row for row in disk_full

@@ -350,7 +350,7 @@ def time(basis: Basis, cpu: Recommendation | None = None) -> Recommendation:
     with_fewer = max(wall_at(basis, e, cpu.recommended if cpu else None) for e in basis.succeeded)
     by_rule = max(with_fewer * TIME_MARGIN, TIME_LEAST_NS)
     failed = [e.wall_ns for e in basis.all if not e.succeeded]
-    cut = [e.wall_ns for e in basis.all if not e.succeeded and e.was_ended_by_signal]
+    cut = [e.wall_ns for e in basis.all if not e.succeeded and e.was_ended_by_signal and not e.oom_killed]
     by_cut, by_failed = max(cut, default=0) * TIME_MARGIN, max(failed, default=0)
     recommended = math.ceil(max(by_rule, by_cut, by_failed) / 1e9) * 1_000_000_000
     sentence = f"the longest of {basis.counted(basis.succeeded)} took {units.duration(max(values))}"
