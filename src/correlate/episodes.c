@@ -646,14 +646,28 @@ witness_of(struct correlator *c, const struct process *p)
 	return topmost;
 }
 
+/* Records that there was no room where r, or its task t, ended. f: the failure of its first program, if it is known. */
+static void
+record_full(struct correlator *c, struct run *r, const struct task *t, const struct disk_space *space,
+    const struct failure *f, uint64_t end_ns)
+{
+	struct subject s = { r, NULL, &r->work, &r->live, &r->vigil, &r->episodes, &r->episode_findings, false };
+	struct full_disk before = r->full;
+
+	r->full = (struct full_disk){ .folder = t != NULL ? t->work_dir : r->work_dir, .task = t, .space = *space,
+		.has_ended = true, .failure = f };
+	record(c, &s, EPISODE_DISK, &(struct look){ 0 }, end_ns);
+	r->full = before;
+}
+
 void
 episodes_ended(struct correlator *c, struct run *r, const struct task *t, const struct process *p, int32_t status,
     uint64_t end_ns)
 {
 	const char *folder = t != NULL ? t->work_dir : r->work_dir;
 	const struct work *work = t != NULL ? &t->work : &r->work;
-	struct full_disk full = { .folder = folder, .task = t, .has_ended = true, .failure = failure_of(p) };
-	struct subject s = { r, NULL, &r->work, &r->live, &r->vigil, &r->episodes, &r->episode_findings, false };
+	struct failure *due = t != NULL ? t->failure : r->failure;
+	struct disk_space space;
 	const struct process *asks;
 
 	if (c->ops.finding == NULL || c->ops.space == NULL || c->options.finding_limits.disk_full_ms == 0 ||
@@ -662,11 +676,22 @@ episodes_ended(struct correlator *c, struct run *r, const struct task *t, const 
 		return;
 	asks = witness_of(c, p);
 	if (!c->ops.space(folder, asks != NULL ? asks->id.pid : 0, asks != NULL ? asks->id.start_ns : p->id.start_ns,
-	    p->context.mnt_ns, true, &full.space, c->arg) || !is_full(&full.space, 1))
+	    p->context.mnt_ns, true, &space, c->arg) || !is_full(&space, 1))
 		return;
-	r->full = full;
-	record(c, &s, EPISODE_DISK, &(struct look){ 0 }, end_ns);
-	r->full = (struct full_disk){ 0 };
+	if (due == NULL) {
+		record_full(c, r, t, &space, failure_of(p), end_ns);
+		return;
+	}
+	due->is_on_full_disk = true;
+	due->space = space;
+	wal_mark(c, MARKED_FAILURES, &due->mark, NEWS_ALL);
+}
+
+void
+episodes_settled(struct correlator *c, struct run *r, const struct task *t, const struct failure *f)
+{
+	if (f != NULL && f->is_on_full_disk && (r->episodes >> EPISODE_DISK & 1) == 0)
+		record_full(c, r, t, &f->space, f, f->end_ns);
 }
 
 /* Looks whether there is room where a run, or a task of it, works whose first program is known. */

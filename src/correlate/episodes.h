@@ -14,7 +14,8 @@
  *   DISK_FULL        of a run: where it, or a task of it, works, a local file system has had less than FULL_SHARE and
  *                    less than FULL_BYTES left, or no file, for disk_full_ms. It ends with twice as much. Also at
  *                    once if that is so as the first program of the run, or of the task, ends and it, or another
- *                    program of the run or task before it, has failed: what dies of it may do so in less time
+ *                    program of the run or task before it, has failed: what dies of it may do so in less time. Of
+ *                    what is FAILED for that, it is recorded with it, when the program that failed first is known
  *
  * These times are of struct finding_limits. Tasks and runs are judged whenever the programs that live are added up,
  * from what changed since. A state begins when it holds, and is a finding once it has held for its time. From there on
@@ -104,10 +105,13 @@ struct vigil {
 /* Judges all tasks and runs. Must be called after runs_sum_live(). */
 void episodes_tick(struct correlator *c, uint64_t now_ns);
 /*
- * Records DISK_FULL if there is no room where r worked, or its task t, of which the first program p has ended with that
- * wait(2) status. t NULL: r itself has ended. Must be called once p's failure is known.
+ * Looks whether there is room where r worked, or its task t, of which the first program p has ended with that wait(2)
+ * status. If there is none, records DISK_FULL, or keeps the space in the failure that r or t is to be reported with.
+ * t NULL: r itself has ended. Must be called after finding_task_ended() or finding_run_ended().
  */
 void episodes_ended(struct correlator *c, struct run *r, const struct task *t, const struct process *p, int32_t status,
     uint64_t end_ns);
+/* Records DISK_FULL if r, or its task t, ended without room. f: its failure, which is settled; may be NULL. */
+void episodes_settled(struct correlator *c, struct run *r, const struct task *t, const struct failure *f);
 
 #endif

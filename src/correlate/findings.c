@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "correlate/episodes.h"
 #include "correlate/facts.h"
 #include "correlate/finding_draft.h"
 #include "correlate/kills.h"
@@ -19,53 +20,6 @@
 #include "correlate/tasks.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
-
-#define MINUTE_NS UINT64_C(60000000000)
-
-static void
-leave_out(struct correlator *c, owner_t owner)
-{
-	c->findings_left_out++;
-	user_refused(c, owner);
-}
-
-bool
-finding_is_allowed(struct correlator *c, struct run *r)
-{
-	bool is_allowed = r->findings < FINDINGS_OF_RUN_MAX;
-
-	if (is_allowed)
-		r->findings++;
-	else
-		leave_out(c, r->owner);
-	wal_run(c, r);
-	return is_allowed;
-}
-
-/*
- * The same of a program in no run: its user may have another in this minute while having had fewer than are left. What
- * ended in a minute before counts in the present one, since ends are reported in any order.
- */
-static bool
-is_allowed_alone(struct correlator *c, const struct process *p, uint64_t now_ns)
-{
-	uint8_t *held = &c->findings_of[owner_at(process_owner(p))];
-	bool is_allowed;
-
-	if (now_ns / MINUTE_NS > c->minute) {
-		c->minute = now_ns / MINUTE_NS;
-		c->findings_in_minute = 0;
-		memset(c->findings_of, 0, sizeof(c->findings_of));
-	}
-	is_allowed = *held < FINDINGS_OF_NONE_MAX - c->findings_in_minute;
-	if (is_allowed) {
-		++*held;
-		c->findings_in_minute++;
-	} else {
-		leave_out(c, process_owner(p));
-	}
-	return is_allowed;
-}
 
 /* Adds the chain from f down to the program that it goes back to. */
 static void
@@ -169,23 +123,12 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	if (t != NULL) {
 		wal_task(c, t);
 		if (t->oom_kills++ >= FINDINGS_OF_TASK_MAX) {
-			leave_out(c, process_owner(p));
+			finding_leave_out(c, process_owner(p));
 			return;
 		}
 	}
-	if (p->run != NULL ? finding_is_allowed(c, p->run) : is_allowed_alone(c, p, end->end_ns))
+	if (p->run != NULL ? finding_is_allowed(c, p->run) : finding_is_allowed_alone(c, p, end->end_ns))
 		emit_oom(c, p, end);
-}
-
-bool
-finding_is_allowed_of(struct correlator *c, struct run *r, uint32_t *count)
-{
-	if (*count >= FINDINGS_OF_TASK_MAX) {
-		leave_out(c, r->owner);
-		return false;
-	}
-	++*count;
-	return finding_is_allowed(c, r);
 }
 
 /* A later attempt succeeded: attempts of this task that failed before no longer count. */
@@ -279,6 +222,7 @@ task_settles(struct correlator *c, struct task *t)
 {
 	struct run *r = t->run;
 
+	episodes_settled(c, r, t, t->failure);
 	if (t->failure != NULL && is_anothers(t->failure, r->failed_tasks > 0 ? r->failed_tasks - 1 : 0)) {
 		r->failed_tasks -= r->failed_tasks > 0;
 		wal_run(c, r);
@@ -292,6 +236,7 @@ task_settles(struct correlator *c, struct task *t)
 static void
 run_settles(struct correlator *c, struct run *r)
 {
+	episodes_settled(c, r, NULL, r->failure);
 	if (r->failed_tasks == 0 && (r->failure == NULL || !is_anothers(r->failure, 0)))
 		emit_failed(c, r, NULL, r->failure, r->status, ended_ns(r->failure, &r->work));
 	settle(c, &r->failing, &r->failure);

@@ -37,6 +37,7 @@
 
 #include "correlate/users.h"
 #include "correlate/wal.h"
+#include "model/disk_space.h"
 #include "model/event.h"
 #include "model/record.h"
 
@@ -73,6 +74,8 @@ struct failure {
 	bool is_oom;
 	bool is_engine;
 	bool is_run_root;
+	bool is_on_full_disk;		/* of space, as this first program of a task or run ended */
+	struct disk_space space;
 	uint64_t task_root;		/* number of the task that began with it and has a finding; 0: none */
 	uint64_t begin_ns;
 	uint64_t end_ns;
@@ -147,12 +150,22 @@ void failures_known_begin(struct correlator *c, const struct process *p);
 void failures_child_ended(struct process *p, uint64_t end_ns);
 void failures_replayed(struct correlator *c);	/* after the last entry */
 
-/* findings.c */
+/* finding_limits.c */
 
 /* Counts one more finding of run r, and returns whether the limit allows it. */
 bool finding_is_allowed(struct correlator *c, struct run *r);
 /* The same of one of FINDINGS_OF_TASK_MAX, of which *count is the number. The caller logs the change. */
 bool finding_is_allowed_of(struct correlator *c, struct run *r, uint32_t *count);
+/*
+ * The same of a program in no run: its user may have another in this minute while having had fewer than are left. What
+ * ended in a minute before counts in the present one, since ends are reported in any order.
+ */
+bool finding_is_allowed_alone(struct correlator *c, const struct process *p, uint64_t now_ns);
+/* Counts one that a limit does not allow. */
+void finding_leave_out(struct correlator *c, owner_t owner);
+
+/* findings.c */
+
 /*
  * Records that the first program of t ended, which was p's last: a FAILED finding is due if an engine started it and
  * status, its wait(2) status, is not 0.

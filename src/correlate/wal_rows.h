@@ -242,7 +242,7 @@ enum failure_bit {
 };
 #define FAILURE_ROWS(ROW) \
 	ROW(VALUE, 4, 0, key, program) \
-	ROW(FLAGS, 4, 7, , ) \
+	ROW(FLAGS, 4, 8, , ) \
 	ROW(BOOL, 4, 0, , is_oom) \
 	ROW(BOOL, 4, 1, , is_engine) \
 	ROW(BOOL, 4, 2, , is_run_root) \
@@ -252,7 +252,12 @@ enum failure_bit {
 	ROW(VALUE, 4, 0, u64, task_root) \
 	ROW(VALUE, 4, 0, u32, skipped) \
 	ROW(OPT, 4, 3, u64, peak_bytes) \
-	ROW(OPT, 4, 4, u64, limit_bytes)
+	ROW(OPT, 4, 4, u64, limit_bytes) \
+	ROW(BOOL, 16, 7, , is_on_full_disk) \
+	ROW(SOME, 16, 7, u64, space.free_bytes) \
+	ROW(SOME, 16, 7, u64, space.total_bytes) \
+	ROW(SOME, 16, 7, u64, space.free_files) \
+	ROW(SOME, 16, 7, u64, space.total_files)
 
 #define WAL_BIT(bit) (UINT64_C(1) << (bit))
 
