@@ -280,7 +280,7 @@ agent_correlator_ops(const struct agent_options *options)
 {
 	struct correlator_ops ops = { .header = options->reads_headers ? agent_read_header : NULL,
 		.job = options->reads_headers ? agent_find_job : NULL,
-		.space = agent_space, .disk = agent_disk };
+		.space = agent_space, .disk = agent_disk, .cpus = agent_cpus_busy };
 
 	agent_record_ops(&ops);
 	return ops;
@@ -376,6 +376,7 @@ agent_close(struct agent *a)
 	free(a->titles);
 	cgroup_mounts_close(a->mounts);
 	agent_forget_spaces(a);
+	agent_forget_cpus_busy(a);
 	ruleset_unref(a->rules);
 	free(a->pipeline);
 	free(a);

@@ -25,11 +25,13 @@
 #include "agent/sight.h"
 #include "agent/subscription.h"
 #include "attach/probes.h"
+#include "base/file.h"
 #include "base/host_id.h"
 #include "collect/decode.h"
 #include "collect/host.h"
 #include "collect/host_facts.h"
 #include "collect/ring.h"
+#include "model/cpu_busy.h"
 #include "reader/reader.h"
 #include "stream/stream.h"
 
@@ -64,6 +66,12 @@ struct agent_pass {
 	uint64_t seen_threads;
 	uint64_t seen_ended;
 	uint64_t seen_ending;		/* zombies too young for final counters */
+};
+
+/* Of cpus_busy.c; zeroed: nothing was read. */
+struct agent_cpus_busy {
+	struct file_text text;
+	struct cpu_busy last;
 };
 
 /* What one kind of agent does in its own way: an agent of a run, or of the host. */
@@ -103,6 +111,7 @@ struct agent {
 	size_t n_titles;		/* that were asked for and are not read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */
 	struct agent_spaces *spaces;	/* of space.c; NULL: none was asked for */
+	struct agent_cpus_busy cpus_busy;
 	struct ruleset *rules;		/* a reference */
 	struct event *on_ring;		/* readable when a quarter of the ring is full */
 	struct event *on_drain;		/* timer; not pending on a host where nothing happens */
@@ -226,6 +235,9 @@ bool agent_space(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t m
 bool agent_disk(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
     struct disk_counts *ret, void *arg);
 void agent_forget_spaces(struct agent *a);
+/* cpus_busy.c: the cpus callback. */
+bool agent_cpus_busy(struct cpu_busy *ret, void *arg);
+void agent_forget_cpus_busy(struct agent *a);
 /* groups.c: the group callback, of a host's agent: a run's own does not see all programs of a group. */
 bool agent_group(const char *v2_path, const char *v1_path, struct group_use *ret, void *arg);
 /* jobs.c: the job callback of struct correlator_ops. */

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * contention: others' part of what a disk does. The definition is in contention.h.
+ * contention: others' part of what a disk and CPUs do. The definition is in contention.h.
  */
 #include "correlate/contention.h"
 
@@ -32,12 +32,52 @@ find(const struct correlator *c, const char *folder, const struct process *p, st
 	return ask(c, ret);
 }
 
+static uint64_t
+sum(uint64_t a, uint64_t b)
+{
+	return a < UINT64_MAX - b ? a + b : UINT64_MAX;
+}
+
+/* Sets how busy the CPUs were at begin_ns, at least. */
+static void
+begin_cpus(const struct correlator *c, struct contention *k, uint64_t begin_ns)
+{
+	struct cpu_busy now;
+	uint64_t since_ns = 0;
+
+	if (c->ops.cpus(&now, c->arg)) {
+		if (now.at_ns > begin_ns)
+			since_ns = now.cpus * (now.at_ns - begin_ns);
+		since_ns = now.busy_ns > since_ns ? now.busy_ns - since_ns : 1;
+	}
+	k->cpus_since_ns = since_ns;
+}
+
+/* Adds what they have done until end_ns, at most. */
+static void
+end_cpus(const struct correlator *c, struct contention *k, uint64_t end_ns)
+{
+	struct cpu_busy now;
+	uint64_t until_ns;
+
+	if (k->cpus_since_ns == 0 || !c->ops.cpus(&now, c->arg) || now.busy_ns < k->cpus_since_ns) {
+		k->cpus_ns = UINT64_MAX;
+		return;
+	}
+	until_ns = now.busy_ns + (end_ns > now.at_ns ? now.cpus * (end_ns - now.at_ns) : 0);
+	k->cpus_ns = sum(k->cpus_ns, until_ns - k->cpus_since_ns);
+}
+
 void
 contention_begin(struct correlator *c, struct work *w, const char *folder, const struct process *p)
 {
 	struct disk_counts now = w->contention.since;
 
-	if (c->ops.disk == NULL || c->wal.is_replaying)
+	if (c->wal.is_replaying)
+		return;
+	if (c->ops.cpus != NULL)
+		begin_cpus(c, &w->contention, w->busy_since_ns);
+	if (c->ops.disk == NULL)
 		return;
 	if (!(w->programs == 1 ? find(c, folder, p, &now) : ask(c, &now)))
 		now = (struct disk_counts){ 0 };
@@ -60,8 +100,16 @@ add_live(const struct correlator *c, struct contention *k)
 void
 contention_end(struct correlator *c, struct work *w)
 {
-	if (c->ops.disk != NULL && !c->wal.is_replaying && !add_live(c, &w->contention))
-		w->contention = (struct contention){ 0 };
+	struct contention *k = &w->contention;
+
+	if (c->wal.is_replaying)
+		return;
+	if (c->ops.cpus != NULL)
+		end_cpus(c, k, w->end_ns);
+	if (c->ops.disk != NULL && !add_live(c, k)) {
+		k->since = (struct disk_counts){ 0 };
+		k->bytes = k->busy_ns = 0;
+	}
 }
 
 struct opt_double
@@ -79,4 +127,25 @@ contention_of(const struct correlator *c, const struct work *w, const struct usa
 	if ((double)k.busy_ns < CONTENTION_BUSY * (double)live_ns || own >= k.bytes)
 		return (struct opt_double){ 0, true };
 	return (struct opt_double){ 1 - (double)own / (double)k.bytes, true };
+}
+
+struct opt_u64
+contention_of_cpus(const struct correlator *c, const struct work *w, const struct usage *usage, uint64_t until_ns)
+{
+	struct contention k = w->contention;
+	uint64_t own_ns = usage_cpu_ns(usage);
+
+	if (c->ops.cpus == NULL)
+		return (struct opt_u64){ 0 };
+	if (w->live > 0)
+		end_cpus(c, &k, until_ns);
+	if (k.cpus_ns == UINT64_MAX)
+		return (struct opt_u64){ 0 };
+	return (struct opt_u64){ k.cpus_ns > own_ns ? k.cpus_ns - own_ns : 0, true };
+}
+
+void
+contention_merge(struct contention *to, const struct contention *from)
+{
+	to->cpus_ns = sum(to->cpus_ns, from->cpus_ns);
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/cpu_busy.h"
 #include "model/disk_counts.h"
 #include "model/disk_space.h"
 #include "model/finding_limits.h"
@@ -76,6 +77,8 @@ struct correlator_ops {
 	 */
 	bool (*disk)(const char *folder, uint32_t pid, uint64_t start_ns, uint32_t mnt_ns,
 	    struct disk_counts *ret, void *arg);
+	/* Asks how busy the host's CPUs were, not long ago. False: it is not known. NULL: there is nothing to ask. */
+	bool (*cpus)(struct cpu_busy *ret, void *arg);
 	/*
 	 * Asks what the kernel counted of the control group with these paths, of which either may be NULL. Returns
 	 * false if nothing is known. NULL: there is nothing to ask.

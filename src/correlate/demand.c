@@ -137,9 +137,9 @@ taken_by_others(const struct bill *b, double wall, const struct demand_limits *l
 		own = (double)limits->own_queue_ns.value * queue / part(b, BILL_RUN_QUEUE);
 	else if (limits->cpus.known)
 		own = part(b, BILL_CPU) + queue - limits->cpus.value * wall;
-	if (own < 0)
-		own = 0;
-	return own < queue ? queue - own : 0;
+	if (own > 0)
+		queue = own < queue ? queue - own : 0;
+	return limits->others_cpu_ns.known ? least(queue, (double)limits->others_cpu_ns.value) : queue;
 }
 
 /* Returns what of the time in which nothing is known to have worked is unknown; the rest of it are waits. */

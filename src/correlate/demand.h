@@ -34,7 +34,7 @@
  * denied is the largest of these, if it has SHARE_IS_DENIED of whole and all that was denied:
  *
  *   RUN_QUEUE    it waited for a CPU, without what its own threads took from one another: they can have no more CPUs
- *                than it may use at any time
+ *                than it may use at any time, and others took no more than the time that they had on the host's CPUs
  *   THROTTLED    the quota of a control group was used up: as sampled, or for as long as its own group was, of all the
  *                time in which it waited for a CPU
  *   RECLAIM      swap and reclaim, with what counts as such: memory ran out
@@ -57,6 +57,7 @@ struct demand_limits {
 	bool is_limit_of_each;		/* of each of several control groups: compared with the largest program */
 	struct opt_u64 memory_high;	/* beyond which the kernel takes memory back: a limit, too */
 	struct opt_u64 own_queue_ns;	/* what its threads took from one another; unknown: over all its time */
+	struct opt_u64 others_cpu_ns;	/* that others had on the host's CPUs meanwhile, at most */
 	const struct group_use *group;	/* what the kernel counted of its own control group; NULL: unknown */
 };
 

@@ -199,6 +199,7 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 		limits.own_queue_ns = (struct opt_u64){ r->work.own.queue_ns, r->work.own.until_ns != 0 };
 		limits.peak_bytes = s->peak_memory_bytes;
 		limits.others_io = contention_of(c, &r->work, &s->usage, r->work.last_ns);
+		limits.others_cpu_ns = contention_of_cpus(c, &r->work, &s->usage, r->work.last_ns);
 		s->verdict = demand_decide(&s->usage, &s->bill, s->wall_ns, &limits);
 		s->bound = bound_of(&s->verdict);
 		s->shares = bound_shares_of(&s->usage, s->wall_ns, &limits);

@@ -42,7 +42,7 @@
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \
 	ROW(NAME, 2, 0, , id) \
-	ROW(FLAGS, 2, 37, , ) \
+	ROW(FLAGS, 2, 39, , ) \
 	ROW(BOOL, 2, 0, , root_ended) \
 	ROW(BOOL, 2, 1, , has_status) \
 	ROW(BOOL, 2, 2, , has_started) \
@@ -88,13 +88,15 @@
 	ROW(SOME, 15, 33, u64, work.contention.bytes) \
 	ROW(SOME, 15, 34, u64, work.contention.busy_ns) \
 	ROW(SOME, WAL_VERSION_OWN_QUEUE, 35, u64, work.own.queue_ns) \
-	ROW(OPT, 16, 36, u64, memory_high)
+	ROW(OPT, 16, 36, u64, memory_high) \
+	ROW(SOME, 16, 37, u64, work.contention.cpus_since_ns) \
+	ROW(SOME, 16, 38, u64, work.contention.cpus_ns)
 
 /* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
-	ROW(FLAGS, 2, 40, , ) \
+	ROW(FLAGS, 2, 42, , ) \
 	ROW(BOOL, 2, 0, , is_named) \
 	ROW(BOOL, 2, 1, , has_started) \
 	ROW(BOOL, 2, 2, , has_ended) \
@@ -141,7 +143,9 @@
 	ROW(SOME, 15, 36, u64, group_of.v2) \
 	ROW(SOME, 15, 37, u64, group_of.v1) \
 	ROW(SOME, WAL_VERSION_OWN_QUEUE, 38, u64, work.own.queue_ns) \
-	ROW(OPT, 16, 39, u64, memory_high)
+	ROW(OPT, 16, 39, u64, memory_high) \
+	ROW(SOME, 16, 40, u64, work.contention.cpus_since_ns) \
+	ROW(SOME, 16, 41, u64, work.contention.cpus_ns)
 
 /* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {

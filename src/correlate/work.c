@@ -114,6 +114,7 @@ work_merge(struct work *to, const struct work *from)
 		to->end_ns = from->end_ns;
 	memory_merge(&to->held, &from->held);
 	own_bill_merge(&to->own, &from->own, outside_ns);
+	contention_merge(&to->contention, &from->contention);
 }
 
 void
@@ -160,9 +161,17 @@ void
 work_record_judge(const struct correlator *c, const struct work *w, struct opt_u64 memory_high, bool is_limit_of_each,
     struct work_record *r)
 {
-	struct demand_limits limits = { r->requested_memory_bytes, c->options.host_memory_bytes,
-		work_cpus(c, r->requested_cpus), r->peak_memory_bytes, { 0 }, is_limit_of_each, memory_high,
-		{ w->own.queue_ns, w->own.until_ns != 0 }, r->cgroup };
+	struct demand_limits limits = {
+		.memory_limit_bytes = r->requested_memory_bytes,
+		.host_memory_bytes = c->options.host_memory_bytes,
+		.cpus = work_cpus(c, r->requested_cpus),
+		.peak_bytes = r->peak_memory_bytes,
+		.is_limit_of_each = is_limit_of_each,
+		.memory_high = memory_high,
+		.own_queue_ns = { w->own.queue_ns, w->own.until_ns != 0 },
+		.others_cpu_ns = contention_of_cpus(c, w, r->usage, w->start_ns + r->wall_ns),
+		.group = r->cgroup,
+	};
 
 	/* The disk is only asked about work that has waited for one. */
 	if (bill_ns(&r->bill, BILL_BLOCK_IO) > 0)

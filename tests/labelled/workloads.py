@@ -104,7 +104,7 @@ STORAGE = (
 
 REMOTE = (
     Workload("FUSE, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
-    Workload("FUSE, read ahead", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.8},
+    Workload("FUSE, read ahead", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.5},
              around=("late FUSE, read ahead",),
              why="what is read ahead is waited for in functions of all file systems alone"),
     Workload("mapped file on FUSE", reading("mmap_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),

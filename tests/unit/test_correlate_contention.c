@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contention: others' part of what a disk did while work waited for it. */
+/* contention: others' part of what a disk, or CPUs, did while work waited for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,6 +99,77 @@ it_outlives_the_agent(void **state)
 	assert_int_equal(task_that_waits(10 * MIB, 80 * MIB, 9000, true)->work.verdict.denied, DENIED_IO);
 }
 
+static struct cpu_busy busy;
+
+static bool
+cpus(struct cpu_busy *ret, void *arg)
+{
+	(void)arg;
+	*ret = busy;
+	return busy.cpus > 0;
+}
+
+/*
+ * A task that computes on one of 8 CPUs for 10 s and waits for one for 10 s more, while others have theirs. The CPUs
+ * were last asked so long before its begin and its end, or are asked so long after its begin. Returns its end.
+ */
+static const struct kept_record *
+task_that_queues(uint64_t others_ns, uint64_t before_ns, uint64_t after_ns, bool dies)
+{
+	struct correlator_options options = host();
+	struct being driver, job;
+
+	world_begin(&w, &options, true);
+	forget_kept(&w);
+	counts = (struct disk_counts){ 0 };
+	w.c->ops.cpus = cpus;
+	driver = child(NULL, "snakemake -c2");
+	w.now += 5 * SECOND;
+	busy = (struct cpu_busy){ 1000 * SECOND, w.now - before_ns + after_ns, 8 };
+	job = child(&driver, JOB);
+	if (dies) {
+		world_dies(&w, &options);
+		w.c->ops.cpus = cpus;
+	}
+	w.now += 10 * SECOND;
+	works(&w, &job, 10000);
+	job.c.thread_ns += 10 * SECOND;
+	job.c.run_delay_ns += 10 * SECOND;
+	busy = (struct cpu_busy){ 1010 * SECOND + others_ns, w.now - before_ns, 8 };
+	exits(&w, &job, 0);
+	busy = (struct cpu_busy){ 1600 * SECOND, w.now, 8 };	/* what others do later */
+	w.now += 60 * SECOND;
+	correlator_tick(w.c, w.now, true);
+	return record_at(&w, TOPIC_TASK, PHASE_END, record_count(&w, TOPIC_TASK, PHASE_END) - 1);
+}
+
+static void
+others_who_use_the_cpus_deny_them(void **state)
+{
+	(void)state;
+	assert_int_equal(task_that_queues(40 * SECOND, 0, 0, false)->work.verdict.denied, DENIED_RUN_QUEUE);
+	assert_int_equal(task_that_queues(40 * SECOND, 0, 0, true)->work.verdict.denied, DENIED_RUN_QUEUE);
+}
+
+static void
+none_can_take_cpus_that_idle(void **state)
+{
+	(void)state;
+	assert_int_equal(task_that_queues(SECOND / 10, 0, 0, false)->work.verdict.denied, DENIED_NOTHING);
+	assert_int_equal(task_that_queues(SECOND / 10, 0, 0, true)->work.verdict.denied, DENIED_NOTHING);
+}
+
+/* Between the task's begin or end and the time at which the CPUs were asked others may have had all of them. */
+static void
+what_is_not_known_was_others(void **state)
+{
+	(void)state;
+	assert_int_equal(task_that_queues(0, SECOND, 0, false)->work.verdict.denied, DENIED_RUN_QUEUE);
+	assert_int_equal(task_that_queues(0, 0, SECOND, false)->work.verdict.denied, DENIED_RUN_QUEUE);
+	assert_int_equal(task_that_queues(0, SECOND / 100, 0, false)->work.verdict.denied, DENIED_NOTHING);
+	assert_int_equal(task_that_queues(0, 0, SECOND / 100, false)->work.verdict.denied, DENIED_NOTHING);
+}
+
 int
 main(void)
 {
@@ -107,6 +178,9 @@ main(void)
 		T(what_it_uses_alone_is_not_denied),
 		T(a_disk_that_idles_denies_nothing),
 		T(it_outlives_the_agent),
+		T(others_who_use_the_cpus_deny_them),
+		T(none_can_take_cpus_that_idle),
+		T(what_is_not_known_was_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -324,6 +324,22 @@ its_own_threads_are_counted_while_they_are_many(void **state)
 	assert_int_equal(verdict_within(u, &limits).denied, DENIED_NOTHING);
 }
 
+/* However long its threads waited, others took no more than what they had on the CPUs. */
+static void
+others_take_what_they_had(void **state)
+{
+	struct demand_limits limits = host;
+	struct usage u = with(work(4, 10000), USAGE_RUN_DELAY_NS, 10 * S);
+
+	(void)state;
+	limits.others_cpu_ns = (struct opt_u64){ S, true };
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_NOTHING);
+	limits.others_cpu_ns.value = 8 * S;
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_RUN_QUEUE);
+	limits.others_cpu_ns.value = 80 * S;
+	assert_true(verdict_within(u, &limits).denied_share.value == 0.5);
+}
+
 /* Over memory.high, the kernel takes pages back in the program's own time, 4 of 9 s of CPU. */
 static void
 a_delay_of_reclaim_is_mostly_cpu_time(void **state)
@@ -412,6 +428,7 @@ main(void)
 		cmocka_unit_test(what_swaps_computes_for_its_memory),
 		cmocka_unit_test(its_own_group_shows_what_was_denied),
 		cmocka_unit_test(its_own_threads_are_counted_while_they_are_many),
+		cmocka_unit_test(others_take_what_they_had),
 		cmocka_unit_test(a_delay_of_reclaim_is_mostly_cpu_time),
 		cmocka_unit_test(unknown_time_is_guessed),
 		cmocka_unit_test(confidence_is_what_is_known_and_how_clear_it_is),
