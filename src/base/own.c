@@ -12,6 +12,8 @@
 
 #include "base/clock.h"
 
+static uint64_t others_cpu_ns;	/* of children that were reaped, and are not ours */
+
 /* Reads the resident pages of a process, and those of them that are of files. False: /proc cannot be read. */
 static bool
 read_pages(const char *path, unsigned long long *ret, unsigned long long *ret_of_files)
@@ -37,15 +39,27 @@ own_rss_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static uint64_t
+cpu_ns(const struct rusage *u)
+{
+	return (uint64_t)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) * 1000000000 +
+	    (uint64_t)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
+}
+
+void
+own_reaped_others(const struct rusage *usage)
+{
+	others_cpu_ns += cpu_ns(usage);
+}
+
 uint64_t
 own_reaped_cpu_ns(void)
 {
 	struct rusage u;
 
-	if (getrusage(RUSAGE_CHILDREN, &u) < 0)
+	if (getrusage(RUSAGE_CHILDREN, &u) < 0 || cpu_ns(&u) < others_cpu_ns)
 		return 0;
-	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000000 +
-	    (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	return cpu_ns(&u) - others_cpu_ns;
 }
 
 uint64_t

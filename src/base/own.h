@@ -10,9 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct rusage;
+
 uint64_t own_rss_bytes(void);	/* 0: /proc cannot be read */
-/* Returns the CPU time of children that were reaped. */
+/* Returns the CPU time of children that were reaped, but for others' work. Both are for the main thread. */
 uint64_t own_reaped_cpu_ns(void);
+/* Records that a child was reaped which did others' work, as COMMAND does. usage: of wait4(2). */
+void own_reaped_others(const struct rusage *usage);
 /* Return the CPU time of a child that was not, and its memory without that of files, which others share; 0: unknown. */
 uint64_t own_child_cpu_ns(pid_t pid);
 uint64_t own_child_rss_bytes(pid_t pid);

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "cli/persona.h"
 #include "cli/witness.h"
 
@@ -330,6 +331,7 @@ reap(struct command *c)
 			stopped = 0;
 		} else {
 			c->running = false;
+			own_reaped_others(&usage);
 			c->options.on_exit(status, &usage, c->options.arg);
 			return;
 		}

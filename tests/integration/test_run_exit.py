@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import time
 import unittest
 
@@ -27,6 +28,17 @@ class ExitStatus(LakeTest):
         self.sluice_run("sh", "-c", "kill -9 $$", options=["--quiet"])
         runs = [(r["exit_code"], r["exit_signal"]) for r in read_lake(self.lake)["sluice.run"] if r["phase"] == "END"]
         self.assertEqual(sorted([(3, None), (None, 9)], key=str), sorted(runs, key=str))
+
+    def test_what_the_command_used_is_not_the_agents(self):
+        """COMMAND is a child of sluice, which reports what itself and its helpers use."""
+        burn = "import time\nwhile time.process_time() < 3: pass"
+        self.assertEqual(0, self.sluice_run(sys.executable, "-c", burn, options=["--quiet"]).returncode)
+        topics = read_lake(self.lake)
+        start, stop = sorted(topics["sluice.agent"], key=lambda r: r["seq"])
+        self.assertEqual(("START", "STOP"), (start["event"], stop["event"]))
+        (run,) = [r for r in topics["sluice.run"] if r["phase"] == "END"]
+        self.assertGreaterEqual(sum(run["usage"][k] for k in ("cpu_user_ns", "cpu_system_ns")), 3e9)
+        self.assertLess(stop["cpu_ns"] - start["cpu_ns"], 1.5e9)
 
     def test_is_127_where_there_is_no_such_command(self):
         for name in ("no-such-program-here", "/nonexistent/program"):
