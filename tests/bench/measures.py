@@ -117,6 +117,6 @@ def parts(bench, rounds, records, processes):
     figures = bench.parts(bench.stream, rounds, records)
     figures.update(bench.parts(bench.tools, rounds, records))
     figures.update(bench.parts(bench.snapshot, rounds, processes, bench.tiny))
-    figures["cpus"] = bench.parts(bench.cpus, rounds, min(records, 30000))
+    figures["cpus"] = bench.parts(bench.cpus, rounds, min(records, 25000))
     figures["processes"] = processes
     return figures
