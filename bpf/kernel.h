@@ -450,6 +450,7 @@ forker_exec_id_of(const struct task_struct *t)
 
 #define SIGNAL_GROUP_EXIT 0x4
 #define PF_EXITING 0x4
+#define PF_IO_WORKER 0x10			/* since 5.12 */
 #define PF_FORKNOEXEC 0x40
 #define TASK_NOLOAD 0x400
 #define TASK_NEW 0x800

@@ -3,7 +3,7 @@
  * Whether a thread that waits for a page of a file waits for a file system whose data another machine or program has.
  *
  * A page that is read ahead is asked for once, and what comes to it later waits for the page: no function of the file
- * system is in that stack. The file is then the first argument of its system call.
+ * system is in that stack. The file is then the first argument of its system call, of those that read and write.
  */
 #ifndef SLUICE_REMOTE_FS_H
 #define SLUICE_REMOTE_FS_H
@@ -31,21 +31,51 @@ is_remote_magic(u64 magic)
 	return false;
 }
 
-/* Returns the first argument of the system call that a task is in; -1: it is in none, such as in a fault of a page. */
+/* Returns true if a call reads or writes its first argument, by its number in the table of x86-64. */
+static __always_inline bool
+is_call_on_file_x86(s64 number)
+{
+	switch (number) {
+	case 0: case 1:			/* read, write */
+	case 17: case 18: case 19: case 20:	/* pread64, pwrite64, readv, writev */
+	case 74: case 75:		/* fsync, fdatasync */
+	case 217:			/* getdents64 */
+	case 295: case 296: case 327: case 328:	/* preadv, pwritev, preadv2, pwritev2 */
+		return true;
+	}
+	return false;
+}
+
+/* Likewise, in the table that arm64 and newer machines share. */
+static __always_inline bool
+is_call_on_file(s64 number)
+{
+	switch (number) {
+	case 61:			/* getdents64 */
+	case 63: case 64: case 65: case 66:	/* read, write, readv, writev */
+	case 67: case 68: case 69: case 70:	/* pread64, pwrite64, preadv, pwritev */
+	case 82: case 83:		/* fsync, fdatasync */
+	case 286: case 287:		/* preadv2, pwritev2 */
+		return true;
+	}
+	return false;
+}
+
+/* Returns the file that the call is on in which a task is; -1: it is in none such, as in a fault of a page. */
 static __always_inline s64
-first_argument(struct task_struct *t)
+called_file(struct task_struct *t)
 {
 	struct pt_regs *regs;
 
-	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-		return -1;	/* before Linux 5.15 */
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs) || t->flags & PF_IO_WORKER)
+		return -1;	/* before Linux 5.15, or a worker of io_uring, which is in no call */
 	regs = (struct pt_regs *)bpf_task_pt_regs(t);
 	if (!regs)
 		return -1;
 	if (bpf_core_field_exists(regs->orig_ax))
-		return (s64)regs->orig_ax >= 0 ? (s64)regs->di : -1;
+		return is_call_on_file_x86((s64)regs->orig_ax) ? (s64)(s32)regs->di : -1;
 	if (bpf_core_field_exists(regs->syscallno))
-		return regs->syscallno >= 0 ? (s64)regs->orig_x0 : -1;
+		return is_call_on_file(regs->syscallno) ? (s64)(s32)regs->orig_x0 : -1;
 	return -1;
 }
 
@@ -53,7 +83,7 @@ first_argument(struct task_struct *t)
 static __always_inline bool
 calls_remote_file(struct task_struct *t)
 {
-	s64 fd = first_argument(t);
+	s64 fd = called_file(t);
 	struct file *file = NULL;
 	struct fdtable *fdt;
 
