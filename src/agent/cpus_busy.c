@@ -6,6 +6,8 @@
  * which programs that run shorter than one may have nothing.
  */
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "agent/state.h"
@@ -13,22 +15,32 @@
 #include "collect/proctext.h"
 
 #define STAT_MAX (4u << 20)
-#define KEPT_NS UINT64_C(250000000)	/* reading takes 30 us with 2 CPUs, and some ms with hundreds */
+#define KEPT_NS UINT64_C(250000000)
+#define KEPT_READS 100			/* reading takes 30 us with 2 CPUs, and some ms with hundreds: 1 % of the time */
 
 static bool
 read_busy(struct agent_cpus_busy *k, uint64_t now_ns)
 {
+	/* CPUs do not count as idle while the host is suspended. */
+	uint64_t before_ns = clock_ns(CLOCK_MONOTONIC), idle_ns, tick_ns;
 	long hz = sysconf(_SC_CLK_TCK);
 	struct proc_stat stat;
-	uint64_t all_ns, idle_ns;
+	struct statfs fs;
+	int r;
 
-	if (hz <= 0 || file_read(AT_FDCWD, "/proc/stat", &k->text, STAT_MAX) < 0 ||
-	    proctext_stat(k->text.text, k->text.len, &stat) < 0)
+	/* That of lxcfs, in a container, has what other containers use as idle. */
+	if (hz <= 0 || statfs("/proc/stat", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return false;
-	/* CPUs do not count as idle while the host is suspended. */
-	all_ns = stat.cpus * clock_ns(CLOCK_MONOTONIC);
-	idle_ns = (stat.idle + stat.iowait) * (UINT64_C(1000000000) / (uint64_t)hz);
-	k->last = (struct cpu_busy){ all_ns > idle_ns ? all_ns - idle_ns : 0, now_ns, stat.cpus };
+	r = file_read(AT_FDCWD, "/proc/stat", &k->text, STAT_MAX);
+	k->took_ns = clock_ns(CLOCK_MONOTONIC) - before_ns;
+	if (r < 0 || proctext_stat(k->text.text, k->text.len, &stat) < 0)
+		return false;
+	tick_ns = UINT64_C(1000000000) / (uint64_t)hz;
+	idle_ns = (stat.idle + stat.iowait) * tick_ns;
+	if (idle_ns + 2 * tick_ns >= stat.cpus * before_ns)
+		return false;		/* CPUs that idled for long are offline now */
+	k->last = (struct cpu_busy){ now_ns, stat.cpus * before_ns - idle_ns - 2 * tick_ns,
+		stat.cpus * (before_ns + k->took_ns) - idle_ns, stat.cpus };
 	return true;
 }
 
@@ -37,11 +49,14 @@ agent_cpus_busy(struct cpu_busy *ret, void *arg)
 {
 	struct agent_cpus_busy *k = &((struct agent *)arg)->cpus_busy;
 	uint64_t now_ns = clock_ns(CLOCK_BOOTTIME);
+	uint64_t kept_ns = k->took_ns * KEPT_READS > KEPT_NS ? k->took_ns * KEPT_READS : KEPT_NS;
 
-	if ((k->last.cpus == 0 || now_ns - k->last.at_ns > KEPT_NS) && !read_busy(k, now_ns))
-		return false;
+	if (k->asked_ns == 0 || now_ns - k->asked_ns > kept_ns) {
+		k->asked_ns = now_ns;
+		k->is_known = read_busy(k, now_ns);
+	}
 	*ret = k->last;
-	return true;
+	return k->is_known;
 }
 
 void

@@ -72,6 +72,9 @@ struct agent_pass {
 struct agent_cpus_busy {
 	struct file_text text;
 	struct cpu_busy last;
+	bool is_known;
+	uint64_t asked_ns;		/* CLOCK_BOOTTIME; 0: never */
+	uint64_t took_ns;
 };
 
 /* What one kind of agent does in its own way: an agent of a run, or of the host. */

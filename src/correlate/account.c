@@ -19,10 +19,14 @@
 #include "correlate/work.h"
 
 static void
-enter(struct work *w, const struct process *p, uint64_t since_ns)
+enter(struct correlator *c, struct work *w, const struct process *p, uint64_t since_ns)
 {
+	bool is_first = w->live == 0 || p->program_start_ns < w->busy_since_ns;
+
 	work_enter(w, since_ns);
 	memory_enter(&w->held, p);
+	if (is_first)
+		contention_reach(c, w, p->program_start_ns);
 }
 
 static void
@@ -51,13 +55,13 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 
 	p->row = row_of(c, p);
 	if (p->row != NULL) {
-		enter(&p->row->work, p, p->program_start_ns);
+		enter(c, &p->row->work, p, p->program_start_ns);
 		if (p->row->work.live == 1)
 			contention_begin(c, &p->row->work, NULL, p);
 	}
 	if (t == NULL)
 		return;
-	enter(&t->work, p, since_ns);
+	enter(c, &t->work, p, since_ns);
 	energy_enter_task(p);
 	groups_joined(c, p);
 	task_joined(c, t, p, at_ns);
@@ -68,7 +72,7 @@ account_enter(struct correlator *c, struct process *p, uint64_t at_ns)
 {
 	work_enter(&c->all, p->program_start_ns);
 	if (p->run != NULL) {
-		enter(&p->run->work, p, p->program_start_ns);
+		enter(c, &p->run->work, p, p->program_start_ns);
 		energy_enter_run(p);
 		run_joined(c, p->run, p, at_ns);
 	}

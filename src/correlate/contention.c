@@ -38,21 +38,6 @@ sum(uint64_t a, uint64_t b)
 	return a < UINT64_MAX - b ? a + b : UINT64_MAX;
 }
 
-/* Sets how busy the CPUs were at begin_ns, at least. */
-static void
-begin_cpus(const struct correlator *c, struct contention *k, uint64_t begin_ns)
-{
-	struct cpu_busy now;
-	uint64_t since_ns = 0;
-
-	if (c->ops.cpus(&now, c->arg)) {
-		if (now.at_ns > begin_ns)
-			since_ns = now.cpus * (now.at_ns - begin_ns);
-		since_ns = now.busy_ns > since_ns ? now.busy_ns - since_ns : 1;
-	}
-	k->cpus_since_ns = since_ns;
-}
-
 /* Adds what they have done until end_ns, at most. */
 static void
 end_cpus(const struct correlator *c, struct contention *k, uint64_t end_ns)
@@ -60,12 +45,30 @@ end_cpus(const struct correlator *c, struct contention *k, uint64_t end_ns)
 	struct cpu_busy now;
 	uint64_t until_ns;
 
-	if (k->cpus_since_ns == 0 || !c->ops.cpus(&now, c->arg) || now.busy_ns < k->cpus_since_ns) {
+	if (k->cpus_since_ns == 0 || !c->ops.cpus(&now, c->arg) || now.most_ns < k->cpus_since_ns) {
 		k->cpus_ns = UINT64_MAX;
 		return;
 	}
-	until_ns = now.busy_ns + (end_ns > now.at_ns ? now.cpus * (end_ns - now.at_ns) : 0);
+	until_ns = now.most_ns + (end_ns > now.at_ns ? now.cpus * (end_ns - now.at_ns) : 0);
 	k->cpus_ns = sum(k->cpus_ns, until_ns - k->cpus_since_ns);
+}
+
+void
+contention_reach(struct correlator *c, struct work *w, uint64_t begin_ns)
+{
+	struct contention *k = &w->contention;
+	struct cpu_busy now;
+	uint64_t since_ns = 0;
+
+	if (c->ops.cpus == NULL || c->wal.is_replaying)
+		return;
+	if (c->ops.cpus(&now, c->arg)) {
+		if (now.at_ns > begin_ns)
+			since_ns = now.cpus * (now.at_ns - begin_ns);
+		since_ns = now.least_ns > since_ns ? now.least_ns - since_ns : 1;
+	}
+	if (w->live == 1 || since_ns < k->cpus_since_ns)
+		k->cpus_since_ns = since_ns;
 }
 
 void
@@ -73,11 +76,7 @@ contention_begin(struct correlator *c, struct work *w, const char *folder, const
 {
 	struct disk_counts now = w->contention.since;
 
-	if (c->wal.is_replaying)
-		return;
-	if (c->ops.cpus != NULL)
-		begin_cpus(c, &w->contention, w->busy_since_ns);
-	if (c->ops.disk == NULL)
+	if (c->ops.disk == NULL || c->wal.is_replaying)
 		return;
 	if (!(w->programs == 1 ? find(c, folder, p, &now) : ask(c, &now)))
 		now = (struct disk_counts){ 0 };

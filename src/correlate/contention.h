@@ -18,7 +18,8 @@
  * Of the host's CPUs, others had the time for which these were busy while programs of the work were live, without its
  * own CPU time. A thread that waits for one of them does so while it is busy, so that of the time for which threads of
  * the work waited, others took no more than this. What the CPUs did is read now and then: between that and the begin or
- * end of the work all of them count as busy, so that others have too much rather than too little.
+ * end of the work all of them count as busy, so that others have too much rather than too little. On a host that is
+ * booted with nohz=off the kernel only samples idle time: others who never run as it does so have too little there.
  */
 #ifndef SLUICE_CORRELATE_CONTENTION_H
 #define SLUICE_CORRELATE_CONTENTION_H
@@ -43,6 +44,11 @@ struct contention {
 	uint64_t cpus_ns;		/* of the times before; UINT64_MAX: unknown */
 };
 
+/*
+ * Must be called when w has one more live program, which began before all of those that live, or is the only one: what
+ * the CPUs did counts from there.
+ */
+void contention_reach(struct correlator *c, struct work *w, uint64_t begin_ns);
 /* Must be called when w begins to have a live program, p, which works in folder; NULL: on the disk of p's run. */
 void contention_begin(struct correlator *c, struct work *w, const char *folder, const struct process *p);
 /* Must be called when w no longer has a live program. */

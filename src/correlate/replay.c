@@ -110,6 +110,18 @@ drop_failure(struct correlator *c, struct failure **f)
 	*f = NULL;
 }
 
+/* Completes what an older log does not have. cpus: that the work was given. */
+static void
+complete_older(const struct correlator *c, const struct wal_reader *r, struct work *w, struct opt_double cpus)
+{
+	if (r->version >= WAL_VERSION_OWN_QUEUE)
+		return;
+	if (w->own.until_ns != 0)
+		own_bill_assume(&w->own, w->start_ns, work_cpus(c, cpus));
+	if (w->programs > 0)
+		w->contention.cpus_ns = UINT64_MAX;
+}
+
 static int
 replay_run(struct correlator *c, struct wal_reader *r)
 {
@@ -127,8 +139,7 @@ replay_run(struct correlator *c, struct wal_reader *r)
 	if (read.failing != FAILING_DUE)
 		drop_failure(c, &run->failure);
 	run->mark.logged_in = c->wal.checkpoint;
-	if (r->version < WAL_VERSION_OWN_QUEUE && read.work.own.until_ns != 0)
-		own_bill_assume(&read.work.own, read.work.start_ns, work_cpus(c, read.cpus));
+	complete_older(c, r, &read.work, read.cpus);
 	error = run_keep(c, run, &read);
 	run_restored(c, run);
 	return error;
@@ -215,8 +226,7 @@ replay_task(struct correlator *c, struct wal_reader *r)
 		task_unset_id_key(c, t);
 	if (read.failing != FAILING_DUE)
 		drop_failure(c, &t->failure);
-	if (r->version < WAL_VERSION_OWN_QUEUE && read.work.own.until_ns != 0)
-		own_bill_assume(&read.work.own, read.work.start_ns, work_cpus(c, read.cpus));
+	complete_older(c, r, &read.work, read.cpus);
 	if (task_keep(c, t, &read) < 0)
 		return -ENOMEM;
 	if (flags & WAL_BIT(TASK_HAS_ID_KEY))

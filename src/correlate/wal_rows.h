@@ -161,7 +161,7 @@ enum process_bit {
 	PROCESS_HAS_FAILED_CHILD = 24,	/* since version 4 */
 	PROCESS_IS_KILLED = 32,		/* since version 12 */
 };
-#define WAL_VERSION_OWN_QUEUE 16	/* before, it follows from all the time that was divided */
+#define WAL_VERSION_OWN_QUEUE 16	/* before, it is assumed, and what others had of the CPUs is unknown */
 #define WAL_VERSION_ELEVATED 7		/* before, any process may be elevated for all that is known */
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \

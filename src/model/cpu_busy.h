@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 struct cpu_busy {
-	uint64_t busy_ns;		/* since the host was started, with what a hypervisor took */
-	uint64_t at_ns;			/* CLOCK_BOOTTIME, as it was read */
+	uint64_t at_ns;			/* CLOCK_BOOTTIME, before it was read */
+	uint64_t least_ns;		/* since the host was started, with what a hypervisor took: no less at at_ns */
+	uint64_t most_ns;		/* no more at at_ns */
 	uint32_t cpus;			/* online ones */
 };
 

@@ -109,6 +109,12 @@ cpus(struct cpu_busy *ret, void *arg)
 	return busy.cpus > 0;
 }
 
+static void
+busy_is(uint64_t ns, uint64_t at_ns)
+{
+	busy = (struct cpu_busy){ at_ns, ns, ns, 8 };
+}
+
 /*
  * A task that computes on one of 8 CPUs for 10 s and waits for one for 10 s more, while others have theirs. The CPUs
  * were last asked so long before its begin and its end, or are asked so long after its begin. Returns its end.
@@ -125,7 +131,7 @@ task_that_queues(uint64_t others_ns, uint64_t before_ns, uint64_t after_ns, bool
 	w.c->ops.cpus = cpus;
 	driver = child(NULL, "snakemake -c2");
 	w.now += 5 * SECOND;
-	busy = (struct cpu_busy){ 1000 * SECOND, w.now - before_ns + after_ns, 8 };
+	busy_is(1000 * SECOND, w.now - before_ns + after_ns);
 	job = child(&driver, JOB);
 	if (dies) {
 		world_dies(&w, &options);
@@ -135,9 +141,9 @@ task_that_queues(uint64_t others_ns, uint64_t before_ns, uint64_t after_ns, bool
 	works(&w, &job, 10000);
 	job.c.thread_ns += 10 * SECOND;
 	job.c.run_delay_ns += 10 * SECOND;
-	busy = (struct cpu_busy){ 1010 * SECOND + others_ns, w.now - before_ns, 8 };
+	busy_is(1010 * SECOND + others_ns, w.now - before_ns);
 	exits(&w, &job, 0);
-	busy = (struct cpu_busy){ 1600 * SECOND, w.now, 8 };	/* what others do later */
+	busy_is(1600 * SECOND, w.now);	/* what others do later */
 	w.now += 60 * SECOND;
 	correlator_tick(w.c, w.now, true);
 	return record_at(&w, TOPIC_TASK, PHASE_END, record_count(&w, TOPIC_TASK, PHASE_END) - 1);
@@ -170,6 +176,26 @@ what_is_not_known_was_others(void **state)
 	assert_int_equal(task_that_queues(0, 0, SECOND / 100, false)->work.verdict.denied, DENIED_NOTHING);
 }
 
+/* A program that began before all others of a task, and joins it later, has used its CPU time since then. */
+static void
+it_counts_from_the_begin_of_the_oldest(void **state)
+{
+	struct work work = { .live = 1, .busy_since_ns = 90 * SECOND };
+	struct correlator_options options = host();
+	struct usage usage = { .known = USAGE_ALL };
+
+	(void)state;
+	world_begin(&w, &options, false);
+	w.c->ops.cpus = cpus;
+	busy_is(1000 * SECOND, 90 * SECOND);
+	contention_reach(w.c, &work, 90 * SECOND);
+	work.live = 2;
+	contention_reach(w.c, &work, 10 * SECOND);
+	usage.value[USAGE_CPU_USER_NS] = 100 * SECOND;
+	busy_is(1010 * SECOND, 100 * SECOND);
+	assert_int_equal(contention_of_cpus(w.c, &work, &usage, 100 * SECOND).value, 10 * SECOND + 8 * 80 * SECOND - 100 * SECOND);
+}
+
 int
 main(void)
 {
@@ -181,6 +207,7 @@ main(void)
 		T(others_who_use_the_cpus_deny_them),
 		T(none_can_take_cpus_that_idle),
 		T(what_is_not_known_was_others),
+		T(it_counts_from_the_begin_of_the_oldest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
