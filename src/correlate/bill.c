@@ -167,14 +167,16 @@ own_bill_add(struct own_bill *o, const struct bill *threads, uint64_t start_ns, 
     struct opt_double cpus)
 {
 	uint64_t since_ns = o->until_ns > start_ns ? o->until_ns : start_ns, more_ns[BILL_PARTS], left;
+	bool has_left;			/* a program whose usage was lost, or that is another task's now */
 
 	if (!threads->part[BILL_CPU].known || until_ns <= since_ns)
 		return;
+	has_left = threads->part[BILL_CPU].value < o->threads_ns[BILL_CPU];
 	for (int i = 0; i < BILL_PARTS; i++) {
 		uint64_t now = threads->part[i].value, then = o->threads_ns[i];
 
 		more_ns[i] = now > then ? now - then : 0;	/* what was unknown may have become known */
-		o->threads_ns[i] = now > then ? now : then;
+		o->threads_ns[i] = now > then || has_left ? now : then;
 	}
 	left = until_ns - since_ns;
 	o->queue_ns += took_from_each_other(more_ns, left, cpus);

@@ -10,7 +10,8 @@
  *   swap          likewise: pages from swap, and those that had been evicted not long before
  *   network_fs    sampled. The kernel counts waits for pages of such a file system as block I/O: where both were
  *                 sampled, its figure is divided as the samples are
- *   the others    sampled
+ *   the others    sampled. Of the kernel's delays those of copies on write and of interrupts are in none of these: they
+ *                 are CPU time, or reclaim
  *   unknown       what is left: of programs that no pass saw, and since the last pass
  *
  * A sample stands for the time since the pass before, in which the thread may have run too. Where all together are more

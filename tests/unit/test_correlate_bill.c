@@ -280,6 +280,24 @@ each_interval_is_divided_by_itself(void **state)
 	assert_int_equal(bill_ns(&b, BILL_TIMER), 5 * S);
 }
 
+/* A program of 8 s of CPU time is lost, another one works as before: that is divided as it comes. */
+static void
+what_is_lost_is_not_waited_for(void **state)
+{
+	struct bill threads = bill(with(ten_seconds(9000), USAGE_THREAD_NS, 9 * S)), b;
+	struct own_bill o = { .until_ns = 0 };
+
+	(void)state;
+	own_bill_add(&o, &threads, S, 10 * S, two);
+	threads = bill(with(ten_seconds(1000), USAGE_THREAD_NS, S));
+	own_bill_add(&o, &threads, S, 11 * S, two);
+	threads = bill(with(ten_seconds(5000), USAGE_THREAD_NS, 5 * S));
+	own_bill_add(&o, &threads, S, 15 * S, two);
+	b = own(&o, 14 * S);
+	assert_int_equal(bill_ns(&b, BILL_CPU), 13 * S);
+	assert_int_equal(bill_ns(&b, BILL_UNKNOWN), S);
+}
+
 /*
  * Sixteen busy threads on two CPUs, then one: they took all but 2 s from one another. Over all the time, 10 s of which
  * one thread alone used half, it would be less.
@@ -363,6 +381,7 @@ main(void)
 		cmocka_unit_test(a_task_of_one_thread_has_its_bill),
 		cmocka_unit_test(work_comes_before_waits),
 		cmocka_unit_test(each_interval_is_divided_by_itself),
+		cmocka_unit_test(what_is_lost_is_not_waited_for),
 		cmocka_unit_test(threads_take_cpus_from_one_another),
 		cmocka_unit_test(a_child_counts_where_nothing_else_does),
 		cmocka_unit_test(what_was_not_divided_is_unknown),
