@@ -109,7 +109,7 @@ spent_on_memory(const struct usage *u, const struct bill *b, const struct demand
 		return system;
 	if (limits->group != NULL && limits->group->memory_some_ns.known) {
 		double of_group = (double)limits->group->memory_some_ns.value - part(b, BILL_RECLAIM) -
-		    part(b, BILL_SWAP) - part(b, BILL_BLOCK_IO);
+		    part(b, BILL_SWAP) - (reads_back ? part(b, BILL_BLOCK_IO) : 0);
 
 		stalled = of_group > stalled ? of_group : stalled;
 	}
