@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/format.h"
+#include "correlate/episode_words.h"
 #include "correlate/finding_draft.h"
 #include "correlate/findings.h"
 #include "correlate/process.h"
@@ -20,22 +20,9 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LOOK_MIN_NS UINT64_C(500000000)
-#define MOST 0.8			/* of a time: nearly all of it, as a sample has it */
 #define HARDLY 0.1
 #define ABOVE_MAX 64			/* programs above one that are looked at */
 #define OF_WORK ((1u << EPISODES) - 1 - (1u << EPISODE_DISK))	/* all kinds that follow from what programs do */
-
-/* What is judged: a task, or a run without tasks. */
-struct subject {
-	struct run *run;
-	struct task *task;		/* NULL: the run itself */
-	const struct work *work;
-	const struct usage *live;
-	struct vigil **vigil;
-	uint32_t *recorded;		/* kinds that are recorded, as bits */
-	uint32_t *count;		/* findings */
-	bool is_driven;			/* an engine started it */
-};
 
 static const struct {
 	const char *name;
@@ -48,35 +35,6 @@ static const struct {
 	[EPISODE_DISK] = { "DISK_FULL", SEVERITY_ERROR },
 };
 
-/* The parts of the bill that are waits, the field of each, and the words for it. */
-static const struct wait {
-	enum bill_part part;
-	enum usage_field field;
-	bool is_stuck;			/* only something outside the program can end it */
-	bool is_idle;			/* in it there is no work of the task */
-	const char *words;
-} waits[] = {
-	{ BILL_STOPPED, USAGE_WAIT_STOPPED_NS, true, true, "is stopped by a signal, a tracer or a freezer" },
-	{ BILL_NETWORK_FS, USAGE_WAIT_NETWORK_FS_NS, true, false, "waits for a network file system" },
-	{ BILL_SWAP, USAGE_WAIT_SWAP_NS, true, false, "waits for pages from swap" },
-	{ BILL_RECLAIM, USAGE_WAIT_RECLAIM_NS, true, false, "waits until memory is made free" },
-	{ BILL_BLOCK_IO, USAGE_WAIT_BLOCK_NS, true, false, "waits for a block device or its file system" },
-	{ BILL_NETWORK, USAGE_WAIT_NETWORK_NS, true, true, "waits for the network" },
-	{ BILL_PIPE, USAGE_WAIT_PIPE_NS, true, true, "waits for another program, by a pipe, a local socket or a queue" },
-	{ BILL_LOCK, USAGE_WAIT_LOCK_NS, true, true, "waits for a lock" },
-	{ BILL_TIMER, USAGE_WAIT_TIMER_NS, false, true, "sleeps for a set time" },
-	{ BILL_POLL, USAGE_WAIT_POLL_NS, false, true, "waits for any of several files, a request or a signal" },
-	{ BILL_OTHER, USAGE_WAIT_OTHER_NS, false, false, "waits in a place of the kernel that has no class" },
-};
-
-enum { WAITS = sizeof(waits) / sizeof(waits[0]) };
-
-static uint64_t
-number(const struct usage *u, enum usage_field field)
-{
-	return usage_has(u, field) ? u->value[field] : 0;
-}
-
 static uint64_t
 more(uint64_t now, uint64_t then)
 {
@@ -86,6 +44,8 @@ more(uint64_t now, uint64_t then)
 static struct look
 look_at(const struct subject *s, uint64_t now_ns)
 {
+	static const enum usage_field moved[] = { USAGE_READ_BYTES, USAGE_WRITE_BYTES, USAGE_RCHAR, USAGE_WCHAR,
+		USAGE_NET_RX_BYTES, USAGE_NET_TX_BYTES };
 	struct usage u = s->work->done;
 	struct look l = { .at_ns = now_ns, .programs = 2 * s->work->programs - s->work->live };
 	struct bill bill;
@@ -94,21 +54,21 @@ look_at(const struct subject *s, uint64_t now_ns)
 	usage_add(&u, s->live);
 	bill = bill_of_threads(&u);
 	l.cpu_ns = usage_cpu_ns(&u);
-	l.delay_ns = number(&u, USAGE_RUN_DELAY_NS);
+	l.delay_ns = episode_number(&u, USAGE_RUN_DELAY_NS);
 	l.throttled_ns = bill_ns(&bill, BILL_THROTTLED);
-	delays = number(&u, USAGE_RECLAIM_DELAY_NS) + number(&u, USAGE_SWAPIN_DELAY_NS) +
-	    number(&u, USAGE_THRASHING_DELAY_NS);
+	delays = episode_number(&u, USAGE_RECLAIM_DELAY_NS) + episode_number(&u, USAGE_SWAPIN_DELAY_NS) +
+	    episode_number(&u, USAGE_THRASHING_DELAY_NS);
 	l.pressure_ns = bill_ns(&bill, BILL_SWAP) + bill_ns(&bill, BILL_RECLAIM);
 	if (delays > l.pressure_ns)
 		l.pressure_ns = delays;
-	l.reclaim_ns = more(number(&u, USAGE_RECLAIM_DELAY_NS), bill_ns(&bill, BILL_RECLAIM));
-	l.system_ns = number(&u, USAGE_CPU_SYSTEM_NS);
-	l.uninterruptible_ns = number(&u, USAGE_WAIT_UNINTERRUPTIBLE_NS);
-	l.switches = number(&u, USAGE_VOLUNTARY_SWITCHES) + number(&u, USAGE_INVOLUNTARY_SWITCHES);
-	l.bytes = number(&u, USAGE_READ_BYTES) + number(&u, USAGE_WRITE_BYTES) + number(&u, USAGE_RCHAR) +
-	    number(&u, USAGE_WCHAR) + number(&u, USAGE_NET_RX_BYTES) + number(&u, USAGE_NET_TX_BYTES);
-	for (size_t i = 0; i < WAITS; i++)
-		l.waited_ns[waits[i].part] = number(&u, waits[i].field);
+	l.reclaim_ns = more(episode_number(&u, USAGE_RECLAIM_DELAY_NS), bill_ns(&bill, BILL_RECLAIM));
+	l.system_ns = episode_number(&u, USAGE_CPU_SYSTEM_NS);
+	l.uninterruptible_ns = episode_number(&u, USAGE_WAIT_UNINTERRUPTIBLE_NS);
+	l.switches = episode_number(&u, USAGE_VOLUNTARY_SWITCHES) + episode_number(&u, USAGE_INVOLUNTARY_SWITCHES);
+	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
+		l.bytes += episode_number(&u, moved[i]);
+	for (size_t i = 0; i < EPISODE_WAITS; i++)
+		l.waited_ns[episode_waits[i].part] = episode_number(&u, episode_waits[i].field);
 	return l;
 }
 
@@ -128,65 +88,29 @@ between(const struct look *then, const struct look *now)
 	return d;
 }
 
-/*
- * Returns the wait that has most of the time; NULL: there is none. Of BILL_POLL half counts: timeout(1), and others
- * that wait for a signal, wait so for what they have started.
- */
-static const struct wait *
-largest_wait(const struct look *d)
-{
-	const struct wait *largest = NULL;
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < WAITS; i++) {
-		uint64_t ns = d->waited_ns[waits[i].part];
-
-		if (waits[i].part == BILL_POLL)
-			ns /= 2;
-		if (ns <= most)
-			continue;
-		most = ns;
-		largest = &waits[i];
-	}
-	return largest;
-}
-
-static bool
-is_still(const struct look *d)
-{
-	return d->cpu_ns == 0 && d->switches == 0 && d->bytes == 0 && d->programs == 0;
-}
-
-/* Returns true if a thread was in uninterruptible sleep all the time: without a switch it was always the same one. */
-static bool
-is_in_io(const struct look *d)
-{
-	return is_still(d) && (double)d->uninterruptible_ns >= MOST * (double)d->at_ns;
-}
-
 static bool
 is_stuck(const struct subject *s, const struct look *d)
 {
 	double wall = (double)d->at_ns, stuck = 0;
 
-	if (!is_still(d))
+	if (!episode_is_still(d))
 		return false;
-	if (is_in_io(d) || (double)d->waited_ns[BILL_NETWORK_FS] >= MOST * wall)
+	if (episode_is_in_io(d) || (double)d->waited_ns[BILL_NETWORK_FS] >= EPISODE_MOST * wall)
 		return true;
 	if (!s->is_driven || (double)(d->waited_ns[BILL_TIMER] + d->waited_ns[BILL_POLL]) >= HARDLY * wall)
 		return false;
-	for (size_t i = 0; i < WAITS; i++)
-		stuck += waits[i].is_stuck ? (double)d->waited_ns[waits[i].part] : 0;
-	return stuck >= MOST * wall;
+	for (size_t i = 0; i < EPISODE_WAITS; i++)
+		stuck += episode_waits[i].is_stuck ? (double)d->waited_ns[episode_waits[i].part] : 0;
+	return stuck >= EPISODE_MOST * wall;
 }
 
 static bool
 is_idle(const struct subject *s, const struct look *d)
 {
-	const struct wait *w = largest_wait(d);
+	const struct episode_wait *w = episode_largest_wait(d);
 	double wall = (double)d->at_ns;
 
-	return s->is_driven && w != NULL && w->is_idle && (double)d->waited_ns[w->part] >= MOST * wall &&
+	return s->is_driven && w != NULL && w->is_idle && (double)d->waited_ns[w->part] >= EPISODE_MOST * wall &&
 	    (double)d->cpu_ns < IDLE_CPUS * wall && (double)d->bytes * 1e9 < IDLE_BYTES_PER_S * wall;
 }
 
@@ -199,19 +123,10 @@ is_throttled(const struct look *d, double part)
 	    throttled >= part * THROTTLED_WALL_SHARE * (double)d->at_ns;
 }
 
-/* Returns the time in which its threads wanted to work; CPU time that went into making memory free is in it once. */
-static double
-wanted_with_memory(const struct look *d)
-{
-	uint64_t twice = d->reclaim_ns < d->system_ns ? d->reclaim_ns : d->system_ns;
-
-	return (double)(more(d->cpu_ns, twice) + d->delay_ns + d->pressure_ns);
-}
-
 static bool
 is_under_pressure(const struct look *d, double part)
 {
-	double wanted = wanted_with_memory(d), pressure = (double)d->pressure_ns;
+	double wanted = episode_wanted_ns(d), pressure = (double)d->pressure_ns;
 
 	return pressure > 0 && pressure >= part * PRESSURE_SHARE * wanted &&
 	    pressure >= part * PRESSURE_SHARE * (double)d->at_ns;
@@ -260,230 +175,6 @@ is_due(const struct correlator *c, const struct vigil *v, enum episode_kind kind
 	return window_ns(c, kind) > 0 && d->at_ns >= window_ns(c, kind);
 }
 
-/* Returns true if p counts in what is judged. */
-static bool
-is_part(const struct subject *s, const struct process *p)
-{
-	if (!p->is_announced || p->run != s->run)
-		return false;
-	return s->task == NULL || (p->task == s->task && !p->is_overhead);
-}
-
-/* Returns the program that has most of a field; NULL: none. *ret_is_known: the usage of all of them is known. */
-static const struct process *
-program_with_most(const struct correlator *c, const struct subject *s, enum usage_field field, bool *ret_is_known)
-{
-	const struct process *p, *most = NULL;
-
-	*ret_is_known = true;
-	for (p = c->processes; p != NULL; p = p->next) {
-		if (!is_part(s, p))
-			continue;
-		if (!usage_has(&p->latest, USAGE_CPU_USER_NS))
-			*ret_is_known = false;
-		if (number(&p->latest, field) > (most != NULL ? number(&most->latest, field) : 0))
-			most = p;
-	}
-	return most;
-}
-
-static const char *
-name_of(const struct process *p)
-{
-	if (p->text == NULL)
-		return "a program";
-	return p->text->tool != NULL ? p->text->tool : p->text->comm != NULL ? p->text->comm : "a program";
-}
-
-static void
-append_duration(struct finding_draft *d, uint64_t ns)
-{
-	char text[FORMAT_SIZE];
-
-	draft_append(d, "%s", format_duration(ns, text, sizeof(text)));
-}
-
-static void
-append_share(struct finding_draft *d, double share)
-{
-	char text[FORMAT_SIZE];
-
-	draft_append(d, "%s", format_percent(share, text, sizeof(text)));
-}
-
-static void
-append_subject(struct finding_draft *d, const struct subject *s)
-{
-	draft_append(d, s->task != NULL ? "task " : "the run");
-	if (s->task != NULL)
-		draft_append_task(d, s->task);
-}
-
-/* Adds what it waits for: "; TOOL (pid N) waits for a lock". */
-static void
-add_wait(const struct correlator *c, struct finding_draft *d, const struct process *p, const struct wait *w,
-    const struct look *change)
-{
-	static const char *const names[BILL_PARTS] = {
-#define BILL_NAME(ID, name) "wait_" #name "_ns",
-		BILL_EACH(BILL_NAME)
-#undef BILL_NAME
-	};
-
-	draft_append(d, "; ");
-	draft_program(c, d, &p->self, name_of(p));
-	draft_append(d, " %s", w->words);
-	draft_number(d, names[w->part], (double)change->waited_ns[w->part]);
-}
-
-/* Describes one that makes no progress, or hardly any. Returns false if what is known does not suffice. */
-static bool
-describe_wait(const struct correlator *c, const struct subject *s, enum episode_kind kind, const struct look *change,
-    struct finding_draft *d)
-{
-	const struct wait *w = largest_wait(change);
-	const struct process *p;
-	bool is_known, is_io = is_in_io(change);
-
-	if (w == NULL)
-		return false;
-	p = program_with_most(c, s, is_io ? USAGE_WAIT_UNINTERRUPTIBLE_NS : w->field, &is_known);
-	if (p == NULL || !is_known)
-		return false;
-	append_subject(d, s);
-	if (kind == EPISODE_STUCK) {
-		draft_append(d, " has made no progress for ");
-		append_duration(d, change->at_ns);
-		draft_number(d, "no_progress_ns", (double)change->at_ns);
-	} else {
-		draft_append(d, " has been idle for ");
-		append_duration(d, change->at_ns);
-		draft_number(d, "idle_ns", (double)change->at_ns);
-		draft_number(d, "cpu_ns", (double)change->cpu_ns);
-		draft_number(d, "bytes", (double)change->bytes);
-	}
-	add_wait(c, d, p, w, change);
-	if (is_io)
-		draft_append(d, ", in uninterruptible sleep");
-	if (change->uninterruptible_ns > 0)
-		draft_number(d, "uninterruptible_ns", (double)change->uninterruptible_ns);
-	return true;
-}
-
-static bool
-describe_throttled(const struct correlator *c, const struct subject *s, const struct look *change,
-    struct finding_draft *d)
-{
-	double wanted = (double)(change->cpu_ns + change->delay_ns);
-	struct opt_double limit = s->task != NULL && s->task->cpus.known ? s->task->cpus : s->run->cpus;
-
-	(void)c;
-	append_subject(d, s);
-	draft_append(d, " was denied a CPU for ");
-	append_share(d, (double)change->throttled_ns / wanted);
-	draft_append(d, " of the time in which it wanted one, for ");
-	append_duration(d, change->at_ns);
-	draft_append(d, ": its control group had used up its quota");
-	draft_number(d, "period_ns", (double)change->at_ns);
-	draft_number(d, "throttled_ns", (double)change->throttled_ns);
-	draft_number(d, "cpu_ns", (double)change->cpu_ns);
-	draft_number(d, "run_delay_ns", (double)change->delay_ns);
-	if (limit.known)
-		draft_number(d, "cpus", limit.value);
-	return true;
-}
-
-static bool
-describe_pressure(const struct correlator *c, const struct subject *s, const struct look *change,
-    struct finding_draft *d)
-{
-	double wanted = wanted_with_memory(change);
-
-	append_subject(d, s);
-	draft_append(d, " lost ");
-	append_share(d, (double)change->pressure_ns / wanted);
-	draft_append(d, " of its time for ");
-	append_duration(d, change->at_ns);
-	draft_append(d, ": it had to make memory free, or to read pages back");
-	draft_number(d, "period_ns", (double)change->at_ns);
-	draft_number(d, "pressure_ns", (double)change->pressure_ns);
-	draft_number(d, "cpu_ns", (double)change->cpu_ns);
-	if (usage_has(s->live, USAGE_RSS_BYTES))
-		draft_number(d, "rss_bytes", (double)s->live->value[USAGE_RSS_BYTES]);
-	draft_bytes(d, "memory_limit_bytes", s->task != NULL && s->task->memory_bytes.known ? s->task->memory_bytes :
-	    s->run->memory_bytes);
-	draft_bytes(d, "host_memory_bytes", c->options.host_memory_bytes);
-	return true;
-}
-
-static void
-append_writer(const struct correlator *c, struct finding_draft *d, const struct subject *where)
-{
-	bool is_known;
-	const struct process *p = program_with_most(c, where, USAGE_WCHAR, &is_known);
-
-	if (p == NULL)
-		return;
-	draft_append(d, "; ");
-	draft_program(c, d, &p->self, name_of(p));
-	draft_append(d, " has written most of what runs there");
-	draft_number(d, "wchar", (double)number(&p->latest, USAGE_WCHAR));
-}
-
-/* Names the program in which what ended has failed. f: the failure of its first program; NULL: that ended well. */
-static void
-append_failed(const struct correlator *c, struct finding_draft *d, const struct failure *f)
-{
-	if (f == NULL)
-		return;
-	f = failure_leaf(f);
-	draft_append(d, "; ");
-	draft_program(c, d, &f->program, f->tool);
-	draft_append_status(d, f->status);
-	draft_status(d, "exit_code", "exit_signal", f->status);
-}
-
-static bool
-describe_full(const struct correlator *c, const struct subject *s, struct finding_draft *d)
-{
-	const struct full_disk *full = &s->run->full;
-	struct subject where = { .run = s->run, .task = (struct task *)(uintptr_t)full->task };
-	bool has_files = full->space.total_files == 0 || full->space.free_files > 0;
-	char text[FORMAT_SIZE];
-
-	draft_append(d, "the disk of ");
-	draft_append_name(d, full->folder);
-	if (has_files)
-		draft_append(d, ", where ");
-	else
-		draft_append(d, ", which can have no more files, where ");
-	append_subject(d, &where);
-	draft_append(d, " works, is full: %s is left", format_bytes(full->space.free_bytes, text, sizeof(text)));
-	draft_append(d, " of %s", format_bytes(full->space.total_bytes, text, sizeof(text)));
-	if (full->has_ended)
-		append_failed(c, d, full->failure);
-	else
-		append_writer(c, d, &where);
-	draft_number(d, "free_bytes", (double)full->space.free_bytes);
-	draft_number(d, "total_bytes", (double)full->space.total_bytes);
-	if (full->space.total_files > 0)
-		draft_number(d, "free_files", (double)full->space.free_files);
-	return true;
-}
-
-static bool
-describe(const struct correlator *c, const struct subject *s, enum episode_kind kind, const struct look *change,
-    struct finding_draft *d)
-{
-	if (kind == EPISODE_THROTTLED)
-		return describe_throttled(c, s, change, d);
-	if (kind == EPISODE_PRESSURE)
-		return describe_pressure(c, s, change, d);
-	if (kind == EPISODE_DISK)
-		return describe_full(c, s, d);
-	return describe_wait(c, s, kind, change, d);
-}
-
 static void
 mark(struct correlator *c, const struct subject *s)
 {
@@ -504,7 +195,7 @@ record(struct correlator *c, const struct subject *s, enum episode_kind kind, co
 	struct finding_draft d = { .r.kind = kinds[kind].name, .r.severity = kinds[kind].severity };
 
 	draft_head(c, &d, s->run, kind == EPISODE_DISK ? s->run->full.task : s->task, now_ns);
-	if (!describe(c, s, kind, change, &d)) {
+	if (!episode_describe(c, s, kind, change, &d)) {
 		(*s->vigil)->of[kind].since = (struct look){ 0 };	/* again after as long */
 		if (kind == EPISODE_STUCK)
 			(*s->vigil)->io_ns = 0;
@@ -585,7 +276,7 @@ look(struct correlator *c, const struct subject *s, unsigned of_kinds, uint64_t 
 		return;
 	now = look_at(s, now_ns);
 	d = between(&v->last, &now);
-	if (!is_in_io(&d))
+	if (!episode_is_in_io(&d))
 		v->io_ns = 0;
 	else if (v->io_ns == 0)
 		v->io_ns = v->last.at_ns;
