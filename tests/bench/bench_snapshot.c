@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * bench_snapshot ROUNDS PROCESSES TINY: CPU time per process of one pass of the iterator, and of reading
- * the same values from /proc (stat, schedstat, io), as a poller would.
+ * the same values from /proc (stat, schedstat, io), as a poller would. No stack gets a class here, so that each pass
+ * reads the stacks of all processes: where an agent runs, those that have not run since have a known one.
  */
 #include <fcntl.h>
 #include <errno.h>
