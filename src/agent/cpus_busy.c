@@ -16,7 +16,7 @@
 
 #define STAT_MAX (4u << 20)
 #define KEPT_NS UINT64_C(250000000)
-#define KEPT_READS 100			/* reading takes 30 us with 2 CPUs, and some ms with hundreds: 1 % of the time */
+#define KEPT_READS 100			/* as long as this many take: 30 us with 2 CPUs, some ms with hundreds */
 
 static bool
 read_busy(struct agent_cpus_busy *k, uint64_t now_ns)

@@ -193,7 +193,8 @@ it_counts_from_the_begin_of_the_oldest(void **state)
 	contention_reach(w.c, &work, 10 * SECOND);
 	usage.value[USAGE_CPU_USER_NS] = 100 * SECOND;
 	busy_is(1010 * SECOND, 100 * SECOND);
-	assert_int_equal(contention_of_cpus(w.c, &work, &usage, 100 * SECOND).value, 10 * SECOND + 8 * 80 * SECOND - 100 * SECOND);
+	assert_int_equal(contention_of_cpus(w.c, &work, &usage, 100 * SECOND).value,
+	    10 * SECOND + 8 * 80 * SECOND - 100 * SECOND);
 }
 
 int

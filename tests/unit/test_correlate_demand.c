@@ -311,7 +311,8 @@ its_own_group_shows_what_was_denied(void **state)
 	assert_int_equal(verdict_within(u, &limits).demand, DEMAND_MEMORY);
 	/* Waits for files are none for memory, however long. */
 	group.memory_some_ns.value = 8 * S;
-	assert_int_equal(verdict_within(with(work(2, 9000), USAGE_WAIT_BLOCK_NS, 10 * S), &limits).denied, DENIED_RECLAIM);
+	u = with(work(2, 9000), USAGE_WAIT_BLOCK_NS, 10 * S);
+	assert_int_equal(verdict_within(u, &limits).denied, DENIED_RECLAIM);
 }
 
 /* Threads that took CPUs from one another for a while deny it nothing, whatever it did afterwards. */
