@@ -41,6 +41,11 @@ class Outcome:
     absent: str = ""  # why it does not run on this host
     attempts: int = 0
     marks: dict[str, bool | None] = dataclasses.field(default_factory=dict)  # as label
+    must: bool = False  # its demand is never to be wrong
+
+    def first_demand(self):
+        """The demand of the label, without others that are right, too."""
+        return self.label["demand"].split("|")[0]
 
 
 def demands(workload, has_delays):
@@ -51,7 +56,7 @@ def demands(workload, has_delays):
 def new_outcome(workload, delays):
     label = {"demand": "|".join(demands(workload, delays)), "waiting_for": "|".join(workload.waits),
              "denied": workload.denied}
-    return Outcome(workload.name, delays, label)
+    return Outcome(workload.name, delays, label, must=workload.must)
 
 
 def untrue(workload, figures, has_delays):

@@ -5,7 +5,8 @@ Each workload runs with delay accounting (kernel.task_delayacct) and without; th
 execution counts if the kernel bears the label out (oracle.py), else it is repeated, and a label that is not borne out
 three times makes the result invalid. Whether something was denied is asked only where the host leaves no doubt about it.
 
-Exit status: 0 where 95 % are right or more; 1 where fewer are, or where a label was not borne out.
+Exit status: 0 where 95 % are right or more; 1 where fewer are, where one whose demand must be right is wrong, or where a
+label was not borne out.
 """
 import argparse
 import contextlib

@@ -32,7 +32,7 @@ def confusion(outcomes):
     """Labels of demand by verdicts, as lines. An answer that is right, too, counts as the label."""
     seen = collections.Counter()
     for o in outcomes:
-        label = o.label["demand"].split("|")[0]
+        label = o.first_demand()
         seen[label, label if o.marks["demand"] else o.verdict.demand] += 1
     verdicts = {v for _, v in seen}
     columns = [d for d in DEMANDS if d in verdicts] + sorted(verdicts - set(DEMANDS))
@@ -65,7 +65,12 @@ def totals(outcomes):
     for what in ("demand", "waiting_for", "denied"):
         asked = [o.marks[what] for o in ran if o.marks[what] is not None]
         lines.append(f"  {what}: {sum(asked)} of {len(asked)} right" + (f", {sum(asked) / len(asked):.0%}" if asked else ""))
+        if what == "demand":
+            lines[-1] += f"; {sum(o.verdict.demand == o.first_demand() for o in ran)} of them as first labelled"
         is_well &= sum(asked) >= RIGHT_PART * len(asked)
+    never = [o.workload for o in ran if o.must and not o.marks["demand"]]
+    lines.append(f"  wrong, and never to be: {'; '.join(never) or 'none'}")
+    is_well &= not never
     lines.append(f"  not run here: {'; '.join(f'{o.workload} ({o.absent})' for o in outcomes if o.absent) or 'none'}")
     lines.append(f"  not borne out: {'; '.join(untrue) or 'none'}")
     for o in ran:

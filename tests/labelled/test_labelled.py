@@ -62,6 +62,11 @@ class LabelsTest(unittest.TestCase):
         self.assertEqual(set(DEMANDS), {w.demand for w in WORKLOADS})
         self.assertEqual({*DENIED, OF_A_LIMIT}, {w.denied for w in WORKLOADS})
 
+    def test_whose_demand_is_never_to_be_wrong(self):
+        named = {w.name for w in WORKLOADS if "FUSE" in w.name or ", beside " in w.name} | {"download to a file"}
+        self.assertGreaterEqual(len(named), 5 + 11 + 1)
+        self.assertEqual(named, {w.name for w in WORKLOADS if w.must})
+
 
 class JudgeTest(unittest.TestCase):
     def test_a_record(self):
@@ -116,7 +121,7 @@ class TablesTest(unittest.TestCase):
         wrong.stacks = {"S tcp_recvmsg": 0.9}
         lines, is_well = tables.totals([*right, wrong])
         self.assertFalse(is_well)
-        self.assertIn("  demand: 2 of 3 right, 67%", lines)
+        self.assertIn("  demand: 2 of 3 right, 67%; 2 of them as first labelled", lines)
         self.assertIn("  waiting_for: 1 of 1 right, 100%", lines)
         self.assertIn("  denied: 3 of 3 right, 100%", lines)
         self.assertIn("  not run here: NFS, reads (no server)", lines)
@@ -127,6 +132,21 @@ class TablesTest(unittest.TestCase):
     def test_an_answer_that_is_right_too_is_no_confusion(self):
         lines, _ = tables.totals([outcome("requests to a late server", verdict("NETWORK"))])
         self.assertEqual(["WAITING_FOR", "1"], lines[1].split())
+
+    def test_an_answer_that_is_right_too_is_not_as_first_labelled(self):
+        answers = verdict("NETWORK"), verdict("WAITING_FOR", waiting_for="POLL"), verdict("COMPUTE")
+        lines, _ = tables.totals([outcome("requests to a late server", answer) for answer in answers])
+        self.assertIn("  demand: 2 of 3 right, 67%; 1 of them as first labelled", lines)
+
+    def test_one_that_must_be_right_is_not_outvoted(self):
+        right = [outcome("cpu", verdict("COMPUTE"))] * 50
+        for name, demand, is_well in (("FUSE, names", "WAITING_FOR", False), ("FUSE, names", "NETWORK_FS", True),
+                                      ("download to a file", "STORAGE", False), ("page cache, beside 8", "MIXED", False),
+                                      ("upload", "COMPUTE", True)):
+            answer = verdict(demand, "RUN_QUEUE" if ", beside " in name else "NOTHING")
+            lines, found = tables.totals([*right, outcome(name, answer)])
+            self.assertIs(is_well, found, name)
+            self.assertIn(f"  wrong, and never to be: {'none' if is_well else name}", lines)
 
     def test_nothing_is_well_where_a_label_is_not_borne_out(self):
         found = outcome("cpu", verdict("COMPUTE"))

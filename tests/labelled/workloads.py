@@ -44,6 +44,7 @@ class Workload:
     also: tuple[str, ...] = ()  # other answers that are right, too
     is_denied_by_delays: bool = False  # nothing but delay accounting shows that: with it alone `denied` is asked, and `also` wrong
     is_its_own_crowd: bool = False  # its threads wait for one another's CPUs, which is no sign of others
+    must: bool = False  # its demand is never wrong, however many others are right
     why: str = ""
 
 
@@ -103,13 +104,13 @@ STORAGE = (
 )
 
 REMOTE = (
-    Workload("FUSE, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
+    Workload("FUSE, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",), must=True),
     Workload("FUSE, read ahead", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.5},
-             around=("late FUSE, read ahead",),
+             around=("late FUSE, read ahead",), must=True,
              why="what is read ahead is waited for in functions of all file systems alone"),
-    Workload("mapped file on FUSE", reading("mmap_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
-    Workload("FUSE, writes", reading("write_sync"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
-    Workload("FUSE, names", reading("stats"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",)),
+    Workload("mapped file on FUSE", reading("mmap_cold"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",), must=True),
+    Workload("FUSE, writes", reading("write_sync"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",), must=True),
+    Workload("FUSE, names", reading("stats"), "NETWORK_FS", {"remote_fs": 0.8}, around=("late FUSE",), must=True),
     Workload("NFS, reads", reading("read_cold"), "NETWORK_FS", {"remote_fs": 0.6}, around=("NFS",)),
     Workload("NFS, writes", reading("write_sync"), "NETWORK_FS", {"remote_fs": 0.6}, around=("NFS",)),
 )
@@ -117,7 +118,8 @@ REMOTE = (
 NETWORK = (
     Workload("download", network("net_down"), "NETWORK", {"network": 0.8}, peer=("server_down",)),
     Workload("upload", network("net_up"), "NETWORK", {"network": 0.8}, peer=("server_up",)),
-    Workload("download to a file", network("net_to_file", "{file}"), "NETWORK", {"network": 0.8}, peer=("server_down",)),
+    Workload("download to a file", network("net_to_file", "{file}"), "NETWORK", {"network": 0.8}, peer=("server_down",),
+             must=True),
     Workload("download over a slow link", network("net_down"), "NETWORK", {"network": 0.8}, around=("slow link",),
              peer=("server_down_fast",)),
     Workload("upload over a slow link", network("net_up"), "NETWORK", {"network": 0.8}, around=("slow link",),
@@ -168,10 +170,10 @@ LIMITED = (
 
 
 def beside(name, count, **more):
-    """A workload of the others, on one CPU with burners. What it needs is the same."""
+    """A workload of the others, on one CPU with burners. What it needs is the same, and so must its demand be."""
     of = next(w for w in (*COMPUTING, *STORAGE, *NETWORK, *WAITING) if w.name == name)
     around = (*of.around, f"{count} burners")
-    return dataclasses.replace(of, name=f"{name}, beside {count}", around=around, **more)
+    return dataclasses.replace(of, name=f"{name}, beside {count}", around=around, must=True, **more)
 
 
 BURNT = {"denied": "RUN_QUEUE", "truth": {"run_queue": 0.5, "some_running": 0.9}}
