@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What older releases left on the disk (tests/fixtures/releases, made by dev/keep-release), and their records' digests."""
+import glob
 import hashlib
 import json
 import os
 import subprocess
+import tempfile
 
 import harness
 
@@ -19,6 +21,18 @@ def unpack(name, to):
     subprocess.run(["tar", "--no-same-owner", "-xJf", os.path.join(FOLDER, name, "state.tar.xz"), "-C", to], check=True)
     with open(os.path.join(FOLDER, name, "expected.json")) as f:
         return json.load(f)
+
+
+def schemas(name):
+    """{topic: schema} of its records, as its agent kept them beside the spool."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        unpack(name, folder)
+        for path in glob.glob(os.path.join(folder, "spool", "schemas", "*.avsc")):
+            with open(path) as f:
+                schema = json.load(f)
+            found[f"{schema['namespace']}.{schema['name'].lower()}"] = schema
+    return found
 
 
 def digest(record):

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-What an older release left on the disk: its spool is delivered, each record once, and its lake is read. What a later one
-left: all is delivered but the records of topics that only that one knows, which are kept for it.
+What an older release left on the disk: its spool is delivered, each record once, its lake is read, and its schemas read
+today's records. What a later one left: all is delivered but the records of topics that only that one knows, which are kept
+for it.
 """
 import collections
+import copy
 import glob
 import os
 import struct
 
+import fastavro
 import harness
 import releases
 from agent import AgentTest
-from harness import losses, read_cat, read_lake, seq_holes
+from fastavro.schema import expand_schema
+from harness import LakeTest, lake_files, losses, read_cat, read_lake, seq_holes
 
 
 class Release(AgentTest):
@@ -70,6 +74,85 @@ class Release(AgentTest):
         for name in releases.names():
             with self.subTest(name):
                 self.check_lake(name)
+
+
+class Reader(LakeTest):
+    """A program that reads by the schemas of an older release."""
+
+    def record_today(self):
+        """A small run that leaves records of all topics: {topic: [path]}."""
+        command = ["bash", "-c", "until [ $SECONDS -ge 2 ]; do :; done; sh -c 'exit 3'; exit $?"]
+        options = ["--own-probes", "--quiet", "--interval", "500ms", "--pipeline", "P", "--task", "T", "--sample", "S"]
+        done = self.sluice_run(*command, options=options)
+        self.assertEqual((3, ""), (done.returncode, done.stderr))
+        topics = collections.defaultdict(list)
+        for path, is_finished in lake_files(self.lake):
+            self.assertTrue(is_finished, path)
+            topics[os.path.relpath(path, self.lake).split(os.sep)[0]].append(path)
+        self.assertEqual(set(harness.TOPICS), set(topics))
+        return topics
+
+    def assert_readable(self, older, today, where):
+        """Of schemas: each field of the older one is there as it was. Others may have come."""
+        if isinstance(older, list):
+            self.assertEqual(len(older), len(today), where)  # it knows no other branch
+            for one, other in zip(older, today):
+                self.assert_readable(one, other, where)
+        elif isinstance(older, dict):
+            about = ("doc", "default", "fields")
+            self.assertIsInstance(today, dict, where)
+            self.assertEqual(set(older) - set(about), set(today) - set(about), where)
+            for key in set(older) - set(about):
+                self.assert_readable(older[key], today[key], where)
+            fields = {field["name"]: field for field in today.get("fields", [])}
+            for field in older.get("fields", []):
+                self.assertIn(field["name"], list(fields), where)
+                self.assert_readable(field["type"], fields[field["name"]]["type"], f"{where}.{field['name']}")
+        else:
+            self.assertEqual(older, today, where)
+
+    def assert_same(self, older, today, where):
+        """Of what is read by either schema: all that the older one has."""
+        if isinstance(older, dict):
+            self.assertLessEqual(set(older), set(today), where)
+            for key, value in older.items():
+                self.assert_same(value, today[key], f"{where}.{key}")
+        elif isinstance(older, list):
+            self.assertEqual(len(older), len(today), where)
+            for one, other in zip(older, today):
+                self.assert_same(one, other, where)
+        else:
+            self.assertEqual(older, today, where)
+
+    def test_todays_records(self):
+        today = self.record_today()
+        for name in releases.names():
+            schemas = releases.schemas(name)
+            self.assertEqual(set(harness.TOPICS), set(schemas))
+            for topic, path in ((topic, path) for topic, paths in today.items() for path in paths):
+                with self.subTest(name, topic=topic), open(path, "rb") as f, open(path, "rb") as again:
+                    reader = fastavro.reader(f)
+                    self.assert_readable(expand_schema(schemas[topic]), expand_schema(reader.writer_schema), topic)
+                    records, by_older = list(reader), list(fastavro.reader(again, schemas[topic]))
+                    self.assertGreater(len(records), 0)
+                    self.assertEqual(len(records), len(by_older))
+                    for one, other in zip(by_older, records):
+                        self.assert_same(one, other, topic)
+
+    def test_what_would_stop_it_is_noticed(self):
+        """In a field of the record, and in one of a record in it, by a change of any kind."""
+        whole = expand_schema(releases.schemas(releases.names()[0])["sluice.task"])
+        usage = next(i for i, field in enumerate(whole["fields"]) if field["name"] == "usage")
+        self.assert_readable(whole, copy.deepcopy(whole), "")
+        for fields_of in (lambda s: s["fields"], lambda s: s["fields"][usage]["type"]["fields"]):
+            for at, field in enumerate(fields_of(whole)):
+                changed = {"gone": [], "renamed": [field | {"name": "other"}], "other type": [field | {"type": "bytes"}],
+                           "other branch": [field | {"type": [field["type"], "bytes"]}]}
+                for what, now in changed.items():
+                    later = copy.deepcopy(whole)
+                    fields_of(later)[at:at + 1] = now
+                    with self.assertRaises(AssertionError, msg=f"{field['name']}: {what}"):
+                        self.assert_readable(whole, later, "")
 
 
 def crc32c(data):
