@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's delay accounting is on while a run has --delay-accounting, and afterwards as it was or as an administrator set it."""
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -65,6 +67,26 @@ class Switched(RunTest):
         self.assertEqual({}, {name: end["usage"][name] for name in DELAYS if end["usage"][name] is None and name != "compact_delay_ns"})
         self.assertGreaterEqual(end["usage"]["block_io_delay_ns"], 0)
         self.assertEqual(0, os.path.getsize(STATE))
+
+    def doctors(self):
+        """What it answers of the signal, and its line of text about it."""
+        done = harness.run_sluice(["doctor", "--json"])
+        signals = json.loads(done.stdout)["signals"]
+        self.assertEqual((int("missing" in [s["state"] for s in signals]), ""), (done.returncode, done.stderr))
+        (found,) = [s for s in signals if s["name"] == "block_io_delay"]
+        lines = re.findall("(?m)^block_io_delay: (.*)$", harness.run_sluice(["doctor"]).stdout)
+        self.assertEqual([found["detail"]] if found["detail"] else [], lines)
+        return found
+
+    def test_doctor_names_what_switches_it_on(self):
+        found = self.doctors()
+        self.assertEqual("missing", found["state"])
+        self.assertLessEqual(set(DELAYS), set(found["fields"].split(", ")))
+        self.assertIn(f"`sluice run {OPTION}`", found["detail"])
+        (fix,) = re.findall("`(sysctl [^`]*)`", found["detail"])
+        subprocess.run(fix.split(), check=True, stdout=subprocess.DEVNULL)
+        self.assertTrue(is_on())
+        self.assertEqual(found | {"state": "ok", "hook": "task_struct.delays", "detail": ""}, self.doctors())
 
     def test_it_is_off_after_a_command_that_cannot_be_executed(self):
         self.assertEqual(127, self.sluice_run("no-such-command", options=["--quiet", OPTION]).returncode)
