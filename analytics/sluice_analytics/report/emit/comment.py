@@ -57,9 +57,13 @@ def fit_of(r: Recommendation | None) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def mebibytes(r: Recommendation | None) -> int | None:
-    """Recommended memory in MiB."""
-    return None if r is None or r.recommended is None else math.ceil(r.recommended / MIB)
+def memory(r: Recommendation | None, unit: int = MIB) -> int | None:
+    """Recommended memory in whole units of so many bytes; no more of them than the host has."""
+    if r is None or r.recommended is None:
+        return None
+    most = r.evidence.get("host_memory_bytes")
+    wanted = math.ceil(r.recommended / unit)
+    return wanted if most is None else min(wanted, most // unit)
 
 
 def seconds(r: Recommendation | None) -> int | None:

@@ -36,7 +36,7 @@ def render(advices: list[Advice], source: str) -> str:
 
 
 def _patch(name: str, advice: Advice) -> list[str]:
-    cpus, memory = comment.cpus_of_host(advice), comment.mebibytes(advice.of("memory_bytes"))
+    cpus, memory = comment.cpus_of_host(advice), comment.memory(advice.of("memory_bytes"))
     seconds = comment.seconds(advice.of("time_ns"))
     lines = ["apiVersion: batch/v1", "kind: Job", f'metadata: {{name: "{name}"}}', "spec:", "  template:", "    spec:"]
     if seconds is not None:

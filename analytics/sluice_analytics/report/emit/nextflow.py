@@ -38,7 +38,7 @@ def _process(advice: Advice) -> list[str]:
     if cpus is not None:
         lines.append(f"    cpus = {cpus}")
     if memory:
-        lines.append(f"    memory = '{comment.mebibytes(memory)} MB'")
+        lines.append(f"    memory = '{comment.memory(memory)} MB'")
         fit = comment.fit_of(memory)
         if fit:
             base, each = fit["base_bytes"] * MEMORY_MARGIN, fit["bytes_per_byte"] * MEMORY_MARGIN

@@ -21,7 +21,7 @@ def render(advices: list[Advice], source: str) -> str:
         lines += ["", *comment.task("#", advice)]
         if _NAME.fullmatch(advice.task):
             lines.append(f"#SBATCH --job-name={advice.task}")
-        cpus, memory = comment.cpus_of_host(advice), comment.mebibytes(advice.of("memory_bytes"))
+        cpus, memory = comment.cpus_of_host(advice), comment.memory(advice.of("memory_bytes"))
         seconds = comment.seconds(advice.of("time_ns"))
         if advice.hosts > 1:
             # How many tasks (ranks of MPI) a node had is not recorded: the CPUs of a node are asked for, not a task's.

@@ -13,6 +13,7 @@ from ...tune.advice import Advice
 from ...tune.sizes import MEMORY_MARGIN
 from . import comment
 
+_MB = 1_000_000
 _RULE = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -30,8 +31,8 @@ def render(advices: list[Advice], source: str) -> str:
         cpus, memory, time = comment.cpus_of_host(advice), advice.of("memory_bytes"), advice.of("time_ns")
         if cpus is not None:
             threads.append(f"- {advice.task}={cpus}")
-        if memory and memory.recommended is not None:
-            resources.append(f"- {advice.task}:mem_mb={math.ceil(memory.recommended / 1e6)}")
+        if memory:
+            resources.append(f"- {advice.task}:mem_mb={comment.memory(memory, _MB)}")
             fit = comment.fit_of(memory)
             if fit:
                 base, each = fit["base_bytes"] / 1e6 * MEMORY_MARGIN, fit["bytes_per_byte"] * MEMORY_MARGIN
