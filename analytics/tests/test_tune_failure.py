@@ -217,6 +217,60 @@ def test_who_wrote_most_and_failed_long_after(maker: LakeMaker) -> None:
     assert case.failure().kind == "EXIT"
 
 
+SENT = "which scancel (pid 7) of uid 1007 sent, started by bash (pid 6)"
+
+
+@pytest.mark.parametrize(
+    ("found", "ended", "said"),
+    [
+        ({}, {"exit_signal": 9}, f"dd was ended by SIGKILL, {SENT}"),
+        ({"at": 60}, {"exit_signal": 9}, f"dd was ended by SIGKILL, {SENT}"),
+        ({"program_id": "driver", "task_id": None}, {"exit_signal": 9}, f"dd was ended by SIGKILL, {SENT}"),
+        ({"program_id": "shell"}, {"exit_code": 137}, f"as a shell does when SIGKILL ends what it ran, {SENT}"),
+        ({"program_id": "shell", "at": 103}, {"exit_signal": 9}, "SIGKILL (sent by another process or by the kernel)"),
+        ({"program_id": "x", "task_id": "t2"}, {"exit_signal": 9}, "SIGKILL (sent by another process"),
+        ({"host_id": "b" * 32}, {"exit_signal": 9}, "SIGKILL (sent by another process"),
+        ({"run_id": "r2"}, {"exit_signal": 9}, "SIGKILL (sent by another process"),
+        ({"kind": "OOM_KILLED"}, {"exit_signal": 9}, "SIGKILL (sent by another process"),
+        ({}, {"exit_signal": 15}, "SIGTERM (another process asked it to terminate)"),  # the finding is of SIGKILL
+        ({}, {"exit_code": 1}, "dd ended with exit code 1"),
+    ],
+)
+def test_who_sent_the_signal(maker: LakeMaker, found: dict[str, Any], ended: dict[str, int], said: str) -> None:
+    """As the finding of the program has it, or that of what the same signal ended in its task or run."""
+    case = Case(maker, end=100, code=137)
+    dd = case.put("dd", end=100, **ended)
+    message = f"dd (pid 3) was ended by SIGKILL, {SENT}"
+    finding = {"kind": "KILLED", "at": 100, "program_id": dd["program_id"], "task_id": "t1", "run_id": "r1"} | found
+    maker.finding(**finding, severity="ERROR", message=message)
+    failure = case.failure()
+    assert failure.tool == "dd" and said in failure.sentence
+    assert failure.evidence.get("finding") == (message if SENT in said else None)
+
+
+def test_timeout_is_the_sender(maker: LakeMaker) -> None:
+    """Whatever else the same signal ended at that time."""
+    case = Case(maker, code=124)
+    timeout = case.put("timeout", start=30, end=50, exit_code=124)
+    case.put("slow", start=30, end=50, parent_program_id=timeout["program_id"], exit_signal=15)
+    message = f"other (pid 3) was ended by SIGTERM, {SENT}"
+    maker.finding("KILLED", at=50, run_id="r1", task_id="t1", message=message)
+    assert SENT not in case.failure().sentence
+
+
+def test_memory_is_no_cause_where_the_sender_is_known(maker: LakeMaker) -> None:
+    """A program near its limit that another one killed."""
+    maker.run(run_id="r1", end=60, exit_code=1)
+    maker.task(run_id="r1", end=50, exit_signal=9, requested_memory_bytes=2 * GIB)
+    sort = maker.program(run_id="r1", task_id="t1", end=50, tool="sort", exit_signal=9, peak_rss_bytes=2 * GIB)
+    maker.write()
+    assert "a memory limit is the likely cause" in report_of(maker.path).failures[0].sentence
+    maker.finding("KILLED", at=50, run_id="r1", task_id="t1", program_id=sort["program_id"],
+                  message=f"sort (pid 3) was ended by SIGKILL, {SENT}")  # fmt: skip
+    maker.write()
+    assert report_of(maker.path).failures[0].sentence == f"sort was ended by SIGKILL, {SENT}"
+
+
 def test_what_the_engine_killed_because_of_it(maker: LakeMaker) -> None:
     """A second task that SIGTERM ended after the first failed: because of it, and a victim of it."""
     case = Case(maker)

@@ -144,16 +144,16 @@ def find(
     failures: list[Failure] = []
     if looked_at or run_failed:
         nodes = _nodes(session, all_programs, [t.task_id for t in looked_at], run_failed, scripted)
-        disk_full = _disk_full(session, scope)
+        findings = _findings(session, scope)
         for task in looked_at:
             own = [n for n in nodes if not n.is_outside and n.row["task_id"] == task.task_id and _is_of(n, task)]
             if own:
-                failure = _explain(own, task, explained, disk_full)
+                failure = _explain(own, task, explained, findings)
                 failure.recovered = task.task_id in recovered
                 failures.append(failure)
         own = [n for n in nodes if n.is_outside]
         if outside and any(n.failed for n in own):
-            failures.append(_explain(own, None, explained, disk_full))
+            failures.append(_explain(own, None, explained, findings))
         elif run_failed:
             _add_driver(own, failures, explained)
     failures.sort(key=lambda f: (f.time or 0, f.program_id))
@@ -223,13 +223,13 @@ def _nodes(session: Session, t: ir.Table, task_ids: list[str], outside: bool, sc
     return sorted(nodes.values(), key=lambda n: (n.start, n.id))
 
 
-def _disk_full(session: Session, scope: Scope) -> list[Row]:
-    """The findings that a disk was full on which the run, or a task of it, works."""
-    t = session.table("finding", scope)
-    return session.rows(t.filter(t.kind == "DISK_FULL").select("time", "host_name", "message"))
+def _findings(session: Session, scope: Scope) -> list[Row]:
+    """The findings that a disk was full on which the run, or a task of it, works, and those of who sent a signal."""
+    t = session.table("finding", scope).filter(ibis._.kind.isin(("DISK_FULL", "KILLED")) & ibis._.message.notnull())
+    return session.rows(t.select("kind", "time", "host_name", "task_id", "program_id", "message"))
 
 
-def _full_disk_of(cause: Node, disk_full: list[Row]) -> Row | None:
+def _full_disk_of(cause: Node, findings: list[Row]) -> Row | None:
     """The finding next to the end of a program, on its host; None: there is none, or it ended of something else.
 
     The program that a finding names has written most of those that lived, and need not be the one that failed. A shell
@@ -238,14 +238,35 @@ def _full_disk_of(cause: Node, disk_full: list[Row]) -> Row | None:
     if cause.signal not in (None, *_OF_DISK) or cause.row["exit_code"] in (_NOT_EXECUTABLE, _NOT_FOUND):
         return None
     near = [
-        row for row in disk_full
-        if row["host_name"] == cause.row["host_name"]
+        row for row in findings
+        if row["kind"] == "DISK_FULL" and row["host_name"] == cause.row["host_name"]
         and cause.end - FULL_BEFORE_US <= row["time"] <= cause.end + FULL_AFTER_US
     ]  # fmt: skip
     return min(near, key=lambda row: abs(row["time"] - cause.end), default=None)
 
 
-def _explain(own: list[Node], task: TaskRow | None, explained: dict[str, int], disk_full: list[Row]) -> Failure:
+def _sender_of(cause: Node, findings: list[Row]) -> tuple[Row, str] | None:
+    """The finding of who sent the signal that ended a program, and its words for that; None: there is none.
+
+    Who signals a whole group has one finding, of the topmost program: the task's first one, or the run's driver.
+    """
+    if cause.signal is None:
+        return None
+    before = f" was ended by {units.signal_name(cause.signal)}, "
+    killed = [
+        row for row in findings
+        if row["kind"] == "KILLED" and row["host_name"] == cause.row["host_name"] and before in row["message"]
+    ]  # fmt: skip
+    near = [
+        row for row in killed
+        if row["task_id"] in (None, cause.row["task_id"]) and abs(row["time"] - cause.end) <= PROMPT_US
+    ]  # fmt: skip
+    found = [row for row in killed if row["program_id"] == cause.id] or near
+    nearest = min(found, key=lambda row: abs(row["time"] - cause.end), default=None)
+    return (nearest, nearest["message"].partition(before)[2]) if nearest else None
+
+
+def _explain(own: list[Node], task: TaskRow | None, explained: dict[str, int], findings: list[Row]) -> Failure:
     """The failure of one task, or of what ran outside of tasks."""
     cause, above = _cause(own)
     victims = [
@@ -255,7 +276,7 @@ def _explain(own: list[Node], task: TaskRow | None, explained: dict[str, int], d
     for node in (cause, *above, *victims):
         if node.failed:
             explained[node.name] = explained.get(node.name, 0) + 1
-    return _failure(cause, [n for n in above if n.failed], victims, task, disk_full)
+    return _failure(cause, [n for n in above if n.failed], victims, task, findings)
 
 
 def _cause(own: list[Node]) -> tuple[Node, list[Node]]:
@@ -324,9 +345,7 @@ def _last_image(node: Node) -> Node:
     return node
 
 
-def _failure(
-    cause: Node, above: list[Node], victims: list[Node], task: TaskRow | None, disk_full: list[Row]
-) -> Failure:
+def _failure(cause: Node, above: list[Node], victims: list[Node], task: TaskRow | None, findings: list[Row]) -> Failure:
     row = cause.row
     limit = task.efficiency.requested_memory_bytes if task else None
     peak = row["peak_rss_bytes"]
@@ -343,12 +362,14 @@ def _failure(
         evidence["requested_memory_bytes"] = limit
     if victims:
         evidence["ended_because_of_it"] = [_said(v) for v in victims]
-    full = _full_disk_of(cause, disk_full)
-    kind, sentence = _judge(cause, limit, full is not None)
+    timeout = next((a for a in above if a.name.split(" ")[0] == "timeout" and a.row["exit_code"] == 124), None)
+    full, sender = _full_disk_of(cause, findings), None if timeout else _sender_of(cause, findings)
+    kind, sentence = _judge(cause, limit, full is not None, sender[1] if sender else "")
     if full and kind == "DISK_FULL":
         evidence["disk_full_time"] = full["time"]
         evidence["finding"] = full["message"]
-    timeout = next((a for a in above if a.name.split(" ")[0] == "timeout" and a.row["exit_code"] == 124), None)
+    if sender and kind == "SIGNAL":
+        evidence["finding"] = sender[0]["message"]
     if timeout:
         sentence += f": timeout ended it after {units.duration((timeout.end - timeout.start) * 1000)}"
     if victims:
@@ -370,8 +391,8 @@ def _failure(
     )
 
 
-def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, str]:
-    """Kind and sentence, from its records."""
+def _judge(cause: Node, limit: int | None, disk_was_full: bool, sender: str) -> tuple[str, str]:
+    """Kind and sentence, from its records. sender: who sent the signal, as a clause; empty: not known."""
     row = cause.row
     peak = row["peak_rss_bytes"]
     memory = f" at {units.size(peak)}" if peak is not None else ""
@@ -383,8 +404,8 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
         return "DISK_FULL", f"{cause.name} failed when the disk was full"
     if row["exit_signal"] is not None:
         number = int(row["exit_signal"])
-        sentence = f"{cause.name} was ended by {units.signal_name(number)}{_meaning_of_signal(number)}"
-        if number == signal.SIGKILL and limit and peak is not None and peak >= _NEAR_LIMIT * limit:
+        sentence = f"{cause.name} was ended by {units.signal_name(number)}{_meaning_of_signal(number, sender)}"
+        if number == signal.SIGKILL and not sender and limit and peak is not None and peak >= _NEAR_LIMIT * limit:
             sentence += f"; its memory was{memory}, so that a memory limit is the likely cause"
         return "SIGNAL", sentence
     code = row["exit_code"]
@@ -398,7 +419,7 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
     if code > _BIG_EXIT and units.is_signal(number):
         return "SIGNAL", (
             f"{cause.name} ended with exit code {code}, as a shell does when {units.signal_name(number)} ends what it "
-            f"ran{_meaning_of_signal(number)}"
+            f"ran{_meaning_of_signal(number, sender)}"
         )
     return "EXIT", f"{cause.name} ended with exit code {code}"
 
@@ -419,7 +440,9 @@ _MEANINGS = {
 }
 
 
-def _meaning_of_signal(number: int) -> str:
+def _meaning_of_signal(number: int, sender: str) -> str:
+    if sender:
+        return f", {sender}"
     meaning = _MEANINGS.get(signal.Signals(number)) if units.is_signal(number) else None
     return f" ({meaning})" if meaning else ""
 
