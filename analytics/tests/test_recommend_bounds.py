@@ -8,15 +8,35 @@ import re
 from typing import Any
 
 import pytest
-from executions import GIB, MIB, NEXTFLOW, SNAKEMAKE, add_execution, add_run
+from executions import GIB, MIB, NEXTFLOW, SNAKEMAKE, add_execution, add_run, same_in_runs
 from lakes import T0, LakeMaker
 
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.report import emit
 from sluice_analytics.tune import recommend
+from sluice_analytics.tune.advice import Advice
+from sluice_analytics.tune.run_report import Recommendation
 
 DAY_US = 86_400_000_000
 NOW = T0 + DAY_US
+
+
+def advices(lake: LakeMaker, **options: Any) -> dict[str, Advice]:
+    lake.write()
+    with DuckSession(str(lake.path)) as session:
+        return {a.task: a for a in recommend.advices_of(session, **({"now_us": NOW} | options))}
+
+
+def only(lake: LakeMaker, **options: Any) -> Advice:
+    found = advices(lake, **options)
+    assert len(found) == 1
+    return next(iter(found.values()))
+
+
+def of(advice: Advice, what: str) -> Recommendation:
+    found = advice.of(what)
+    assert found is not None, advice
+    return found
 
 
 FORMS: dict[str, tuple[dict[str, Any], str, list[tuple[str, int]]]] = {
@@ -47,12 +67,10 @@ def test_no_form_asks_for_more_memory_than_the_host_has(maker: LakeMaker, form: 
                     maker, f"r{n}", f"T{k}", start=3600 * n + 200 * i, programs=[(0, 100, peak)],
                     rchar=round(peak * MIB / 3), **host, **engine,
                 )  # fmt: skip
-    maker.write()
-    with DuckSession(str(maker.path)) as session:
-        found = recommend.advices_of(session, now_us=NOW)
-    wanted = {a.task: r.recommended for a in found if (r := a.of("memory_bytes"))}
+    found = advices(maker)
+    wanted = {task: of(advice, "memory_bytes").recommended for task, advice in found.items()}
     at, seen = -1, dict[int, list[int]]()
-    for line in emit.render(form, found, "lake").splitlines():
+    for line in emit.render(form, list(found.values()), "lake").splitlines():
         if named := re.search(begins, line):
             at = int(named[1])
         for pattern, unit in numbers:
@@ -61,3 +79,44 @@ def test_no_form_asks_for_more_memory_than_the_host_has(maker: LakeMaker, form: 
                 assert seen[at][-1] <= hosts[at]
                 assert seen[at][-1] > (wanted[f"T{at}"] or 0) - unit
     assert {k: len(v) >= len(numbers) for k, v in seen.items()} == dict.fromkeys(range(len(hosts)), True)
+
+
+@pytest.mark.parametrize(
+    ("wall", "seconds", "said"),
+    [
+        (900, 900, "; the longest of 1 execution whose end is unknown took 15m00s"),
+        (110, 120, ", + 20 %"),  # less than is recommended anyway
+    ],
+)
+def test_time_is_not_below_what_is_known_of_an_execution_without_an_end(
+    maker: LakeMaker, wall: int, seconds: int, said: str
+) -> None:
+    """Its host died: LIVE records are all that there is of it. A task that never ended has no advice."""
+    same_in_runs(maker, wall=100)
+    for task in ("ALIGN", "OTHER"):
+        maker.task(phase="LIVE", run_id="r0", pipeline="p", task_id=task, task=task, start=200, end=200 + wall - 10)
+        maker.task(phase="LIVE", run_id="r0", pipeline="p", task_id=task, task=task, start=200, end=200 + wall)
+    advice = only(maker)
+    assert (advice.task, advice.executions, advice.successful) == ("ALIGN", 4, 3)
+    time = of(advice, "time_ns")
+    assert time.recommended == seconds * 1e9
+    assert time.sentence.endswith(said)
+    assert time.evidence["executions_of_unknown_end"] == 1
+    assert time.evidence["longest_of_unknown_end_ns"] == wall * 1e9
+    assert time.evidence["failed_executions"] == 0
+
+
+def test_an_execution_has_ended_where_all_of_its_hosts_know_its_end(maker: LakeMaker) -> None:
+    """One of two hosts died, 700 s after the start: that is no successful execution of one host."""
+    for n in range(4):
+        for h in "ab":
+            host = {"host_id": h * 32, "host_name": f"node-{h}"}
+            add_run(maker, f"r{n}", start=3600 * n, **host)
+            if n or h == "a":
+                add_execution(maker, f"r{n}", start=3600 * n, task_id="t", **host)
+            else:
+                maker.task(phase="LIVE", run_id="r0", pipeline="p", task_id="t", task="ALIGN", end=700, **host)
+    advice = only(maker)
+    assert (advice.executions, advice.successful, advice.hosts) == (4, 3, 2)
+    assert of(advice, "time_ns").recommended == 700e9
+    assert of(advice, "cpus").recommended == 2

@@ -66,7 +66,7 @@ class Kind:
 
 @dataclasses.dataclass(kw_only=True)
 class Execution:
-    """One execution of a task that has ended, on all hosts that saw it. Sizes in bytes, times in microseconds UTC."""
+    """One execution of a task, on all hosts that saw it. Sizes in bytes, times in microseconds UTC."""
 
     pipeline: str | None
     run_id: str
@@ -102,6 +102,8 @@ class Execution:
     share_idle: float | None
     succeeded: bool
     """See _ended_well"""
+    has_ended: bool = True
+    """False: its end is unknown, as where its host died, or it runs still; all else is up to its last record"""
     programs_counted: int = 0
     """By its Task records"""
     peak_memory_bytes: int | None = None
@@ -232,10 +234,10 @@ def _pipelines(kinds: Iterable[Kind]) -> str:
 
 
 def executions(session: Session, runs: list[find.Run]) -> list[Execution]:
-    """Every execution of a named task in these runs that has ended, the first to start first."""
+    """Every execution of a named task in these runs, the first to start first."""
     scope = scope_of(runs)
-    ended = _ended(tasks(session, scope))
-    parts = session.rows(ended)
+    known = _known(tasks(session, scope))
+    parts = session.rows(known)
     whole_runs = {r.run_id: r for r in runs}
     tasks_of_run: dict[str, set[tuple[str, int | None]]] = {}
     for part in parts:
@@ -245,7 +247,7 @@ def executions(session: Session, runs: list[find.Run]) -> list[Execution]:
         key = (part["run_id"], part["task_id"], part["attempt"])
         one = _execution(part, whole_runs.get(part["run_id"]), len(tasks_of_run[part["run_id"]]))
         found[key] = _merged(found[key], one) if key in found else one
-    for row in session.rows(_programs_of(session, scope, ended)):
+    for row in session.rows(_programs_of(session, scope, known)):
         _add_programs(found[(row["run_id"], row["task_id"], row["attempt"])], row)
     for one in found.values():
         without_record = max(0, one.programs_counted - one.programs)
@@ -284,12 +286,14 @@ def hosts(session: Session, runs: list[find.Run], prices: Prices | None = None) 
     return found
 
 
-def _ended(t: ir.Table) -> ir.Table:
-    t = t.filter((t.phase == "END") & t.end_time.notnull() & t.task_id.notnull() & t.task.notnull())
+def _known(t: ir.Table) -> ir.Table:
+    """The parts of executions that ended, and of those that lived for an interval: as far as that is known."""
+    t = t.filter((t.phase != "START") & t.wall_ns.notnull() & t.task_id.notnull() & t.task.notnull())
+    t = t.mutate(end_time=t.end_time.fill_null(t.start_time + t.wall_ns // 1000))
     return t.select(
-        *_KEY, "pipeline", "task", "sample", "engine", "source", "start_time", "end_time", "wall_ns", "requested_cpus",
-        "requested_memory_bytes", "exit_code", "exit_signal", *verdict.COLUMNS, "share_idle", "cpu_user_ns",
-        "programs", "failed_programs", "peak_memory_bytes",
+        *_KEY, "phase", "pipeline", "task", "sample", "engine", "source", "start_time", "end_time", "wall_ns",
+        "requested_cpus", "requested_memory_bytes", "exit_code", "exit_signal", *verdict.COLUMNS, "share_idle",
+        "cpu_user_ns", "programs", "failed_programs", "peak_memory_bytes",
         "cpu_system_ns", "run_delay_ns", "peak_rss_bytes", "read_bytes", "write_bytes", "rchar", "wchar",
         "net_rx_bytes", "net_tx_bytes", "threads_peak",
     )  # fmt: skip
@@ -331,7 +335,8 @@ def _execution(part: Row, run: find.Run | None, tasks_in_run: int) -> Execution:
         cpu_ns=None if user is None or system is None else user + system,
         peak_program_bytes=part["peak_rss_bytes"],
         net_bytes=_plus(part["net_rx_bytes"], part["net_tx_bytes"]),
-        succeeded=_ended_well(part, run, tasks_in_run),
+        succeeded=part["phase"] == "END" and _ended_well(part, run, tasks_in_run),
+        has_ended=part["phase"] == "END",
         programs_counted=part["programs"] or 0,
         is_shared_limit=of_run and tasks_in_run > 1,
     )
@@ -348,6 +353,7 @@ def _merged(one: Execution, other: Execution) -> Execution:
     for name in _SUMMED:
         setattr(one, name, _plus(getattr(one, name), getattr(other, name)))
     one.succeeded = one.succeeded and other.succeeded
+    one.has_ended = one.has_ended and other.has_ended
     one.host_ids.append(other.host_ids[0])
     one.end_time = max(one.end_time, other.end_time)
     one.wall_ns = (one.end_time - one.start_time) * 1000
@@ -364,7 +370,7 @@ def _merged(one: Execution, other: Execution) -> Execution:
     return one
 
 
-def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
+def _programs_of(session: Session, scope: Scope, known: ir.Table) -> ir.Table:
     """One row an execution and host: its programs, and the largest sums of their peaks and threads at one moment.
 
     brief: the same sum over those that lived for less than _BRIEF_US.
@@ -372,7 +378,7 @@ def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
     program = session.table("program", scope)
     program = program.filter((program.phase == "END") & program.task_id.notnull() & program.end_time.notnull())
     program = program.filter(~program.overhead.fill_null(False))
-    span = ended.select(e_run="run_id", e_task="task_id", e_host="host_id", attempt="attempt",
+    span = known.select(e_run="run_id", e_task="task_id", e_host="host_id", attempt="attempt",
                         e_start="start_time", e_end="end_time")  # fmt: skip
     of_execution = [program.run_id == span.e_run, program.task_id == span.e_task, program.host_id == span.e_host,
                     program.program_start_time <= span.e_end, program.end_time >= span.e_start]  # fmt: skip

@@ -37,7 +37,10 @@ def advices_of(
         by_task: dict[str, list[Execution]] = {}
         for execution in evidence.executions(session, chosen):
             by_task.setdefault(execution.task, []).append(execution)
-        advices += [advise(kind, t, found, hosts, prices, now) for t, found in by_task.items() if task in (None, t)]
+        advices += [
+            advise(kind, t, found, hosts, prices, now) for t, found in by_task.items()
+            if task in (None, t) and any(e.has_ended for e in found)
+        ]  # fmt: skip
     if task is not None and not advices:
         raise NotFound(f'no execution of a task "{task}" in {session.source}', "sluice tune recommend lists the tasks")
     return sorted(advices, key=lambda a: (a.pipeline or "", a.command or "", a.work_dir or "", a.task))

@@ -13,7 +13,8 @@ Rules and their sources (sluice-tune-recommend(7) has them for users):
   time    longest wall time at the recommended CPUs * 1.2, at least a minute; AWS Compute Optimizer's headroom, by
           default, is 20 %. The longest, as for memory. What it takes with fewer CPUs is bounded by Brent's theorem
           (1974): see wall_at(). Never below what an execution took that failed, and never below that * 1.2 where a
-          signal ended it: a limit that is too low appears as such executions, and in no successful one.
+          signal ended it: a limit that is too low appears as such executions, and in no successful one. Nor below
+          what is known of one whose end is unknown.
 """
 
 from __future__ import annotations
@@ -349,9 +350,10 @@ def time(basis: Basis, cpu: Recommendation | None = None) -> Recommendation:
     values = [e.wall_ns for e in basis.succeeded]
     with_fewer = max(wall_at(basis, e, cpu.recommended if cpu else None) for e in basis.succeeded)
     by_rule = max(with_fewer * TIME_MARGIN, TIME_LEAST_NS)
-    failed = [e.wall_ns for e in basis.all if not e.succeeded]
+    failed = [e.wall_ns for e in basis.all if not e.succeeded and e.has_ended]
+    unended = [e.wall_ns for e in basis.all if not e.has_ended]
     cut = [e.wall_ns for e in basis.all if not e.succeeded and e.was_ended_by_signal and not e.oom_killed]
-    by_cut, by_failed = max(cut, default=0) * TIME_MARGIN, max(failed, default=0)
+    by_cut, by_failed = max(cut, default=0) * TIME_MARGIN, max([*failed, *unended], default=0)
     recommended = math.ceil(max(by_rule, by_cut, by_failed) / 1e9) * 1_000_000_000
     sentence = f"the longest of {basis.counted(basis.succeeded)} took {units.duration(max(values))}"
     if cpu and with_fewer > max(values):
@@ -362,19 +364,21 @@ def time(basis: Basis, cpu: Recommendation | None = None) -> Recommendation:
         sentence += f"; a signal ended {units.counted(len(cut), 'execution')}, after {units.duration(max(cut))} at most"
         sentence += ": that + 20 % is more"
     elif by_failed > by_rule:
-        sentence += (
-            f"; the longest of {units.counted(len(failed), 'failed execution')} took {units.duration(by_failed)}"
-        )
+        these = units.counted(len(failed), "failed execution")
+        others = f"{units.counted(len(unended), 'execution')} whose end is unknown"
+        sentence += f"; the longest of {these if by_failed in failed else others} took {units.duration(by_failed)}"
     elif recommended == TIME_LEAST_NS:
         sentence += "; less than a minute is not recommended"
     evidence = _numbers(basis, basis.succeeded, values, "_ns") | {
         "longest_at_recommended_cpus_ns": with_fewer,
         "failed_executions": len(failed),
         "longest_failed_ns": max(failed, default=None),
+        "executions_of_unknown_end": len(unended),
+        "longest_of_unknown_end_ns": max(unended, default=None),
         "signalled_executions": len(cut),
         "longest_signalled_ns": max(cut, default=None),
         "rule": "max(longest wall time at the recommended CPUs * 1.2, longest that a signal ended * 1.2, longest that "
-        "failed, 1 minute)",
+        "failed or whose end is unknown, 1 minute)",
     }
     sure = confidence(basis, basis.succeeded, values, all(e.cpu_ns is not None for e in basis.succeeded))
     return basis.recommendation(
