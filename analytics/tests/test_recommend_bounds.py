@@ -120,3 +120,36 @@ def test_an_execution_has_ended_where_all_of_its_hosts_know_its_end(maker: LakeM
     assert (advice.executions, advice.successful, advice.hosts) == (4, 3, 2)
     assert of(advice, "time_ns").recommended == 700e9
     assert of(advice, "cpus").recommended == 2
+
+
+@pytest.mark.parametrize(
+    ("host_cpus", "threads", "seconds"),
+    [
+        (None, None, 1200),  # no fewer CPUs: as long as before, + 20 %
+        (16, None, 19200),  # 16 CPUs throughout, and then one
+        (None, 4, 4800),
+    ],
+)
+def test_cpus_are_not_cut_where_nothing_bounds_how_long_that_takes(
+    maker: LakeMaker, host_cpus: int | None, threads: int | None, seconds: int
+) -> None:
+    """Of one execution CPU time is unknown, and what its programs and host could have run at once may be, too."""
+    for n in range(4):
+        host = {"host_id": f"{n:032x}", "host_name": f"n{n}"}
+        maker.run(run_id=f"r{n}", pipeline="p", start=3600 * n, end=3600 * n + 1000, **host)
+        if n or host_cpus:
+            maker.host(start=3600 * n, cpus=host_cpus or 4, **host)
+        unknown: dict[str, Any] = {"cpu_user_ns": None, "counted": 9 if threads is None else 1} if n == 0 else {}
+        add_execution(
+            maker, f"r{n}", start=3600 * n, wall=1000, cpu=900, requested_cpus=16.0, threads=threads or 1, **unknown,
+            **host,
+        )  # fmt: skip
+    advice = only(maker)
+    assert of(advice, "time_ns").recommended == seconds * 1e9
+    cpus = advice.of("cpus")
+    if seconds == 1200:
+        assert cpus is None
+        said = [r.sentence for r in advice.recommendations if r.what == "investigate"]
+        assert any("CPU time, threads and the CPUs of the host are unknown of 1 execution" in x for x in said)
+    else:
+        assert cpus and cpus.recommended == 1

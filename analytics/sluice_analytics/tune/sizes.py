@@ -9,7 +9,8 @@ Rules and their sources (sluice-tune-recommend(7) has them for users):
           The largest peak replaces VPA's P90: a batch task that exceeds its limit is lost. Never more than the
           largest of its hosts has.
   CPUs    P95 of CPU time / wall time, rounded up but for a twentieth of a CPU; of several hosts, as many on each.
-          Not where a task waited for CPUs and that hides how many it would have used.
+          Not where a task waited for CPUs and that hides how many it would have used, nor where what it used is
+          unknown of an execution and nothing bounds how much longer that would take.
   time    longest wall time at the recommended CPUs * 1.2, at least a minute; AWS Compute Optimizer's headroom, by
           default, is 20 %. The longest, as for memory. What it takes with fewer CPUs is bounded by Brent's theorem
           (1974): see wall_at(). Never below what an execution took that failed, and never below that * 1.2 where a
@@ -71,6 +72,11 @@ class Basis:
         """CPUs of the largest host of an execution; None: unknown of one of them."""
         known = [self.hosts[h].cpus if h in self.hosts else None for h in e.host_ids]
         return None if None in known else max(c for c in known if c is not None)
+
+    def most_at_once(self, e: Execution) -> list[float]:
+        """What bounds how many CPUs of a host an execution can have kept busy at once; empty: nothing that is known."""
+        held = e.held_cpus if e.busiest_cpus is not None else None
+        return [x for x in (e.most_threads, self.cpus_of_host(e), held) if x is not None]
 
     @property
     def newest(self) -> Execution:
@@ -152,6 +158,12 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
     hosts = max(widths)
     if len(widths) > 1:
         return None, f"it ran on {min(widths)} to {hosts} hosts at once: CPUs of one number do not say those of another"
+    unbounded = sum(e.cpu_ns is None and not basis.most_at_once(e) for e in basis.succeeded)
+    if unbounded:
+        return None, (
+            f"CPU time, threads and the CPUs of the host are unknown of {units.counted(unbounded, 'execution')}: how "
+            "much longer it takes with fewer CPUs is unknown, too"
+        )
     used, note = known, ""
     starved = [e for e in known if (e.delay_share or 0.0) >= STARVED_SHARE]
     wanted_p95 = percentile([e.wanted_cpus or e.parallelism or 0.0 for e in known], 0.95)
@@ -328,15 +340,13 @@ def wall_at(basis: Basis, e: Execution, cpus: float | None) -> float:
     How much ran on how many is not recorded, only the sum W; the worst that it can be is that all of it ran on P
     CPUs at once, while the other hosts waited. That adds W / c - W / P. P is at most the threads that were alive, the
     CPUs of the host and, where Usage records show that it held, the request; it is at least what those show. Where W is
-    unknown, it is that of P CPUs throughout; where P is unknown, too, nothing is known to add, and time() is less sure.
+    unknown, it is that of P CPUs throughout; where P is unknown, too, cpus() recommends none.
     """
     if cpus is None or (e.held_cpus is not None and cpus >= e.held_cpus):
         return e.wall_ns
     share, busy = cpus / len(e.host_ids), (e.parallelism or 0.0) / len(e.host_ids)
-    held = e.held_cpus if e.busiest_cpus is not None else None
-    limits = [x for x in (e.most_threads, basis.cpus_of_host(e), held) if x is not None]
-    width = max(min(limits, default=math.inf), busy, e.busiest_cpus or 0.0)
-    if width <= share or (e.cpu_ns is None and not limits):
+    width = max(min(basis.most_at_once(e), default=math.inf), busy, e.busiest_cpus or 0.0)
+    if width <= share:
         return e.wall_ns
     work = e.wall_ns * width * len(e.host_ids) if e.cpu_ns is None else e.cpu_ns
     return e.wall_ns + work * (1 / share - 1 / width)
