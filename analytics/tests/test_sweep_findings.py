@@ -238,6 +238,21 @@ def test_an_idle_run_and_an_idle_task_of_a_run_that_works(maker: LakeMaker) -> N
     assert (run.pipeline, run.run_id, run.hours) == ("idler", "r2", pytest.approx(1.0))
 
 
+@pytest.mark.parametrize(("asked", "together"), [((8.0, 4.0), 12.0), ((None, 4.0), 4.0), ((None, None), None)])
+def test_an_idle_run_asked_for_the_cpus_of_all_its_hosts(
+    maker: LakeMaker, asked: tuple[float | None, float | None], together: float | None
+) -> None:
+    for host_id, cpus in zip(("a" * 32, "b" * 32), asked, strict=True):
+        host = {"host_id": host_id}
+        up(maker, 0, 2 * HOUR, busy=1.01, **host)
+        maker.run(start=0, end=HOUR, run_id="r2", requested_cpus=cpus, cpu_user_ns=6 * S, **host)
+        p = maker.program(start=0, end=HOUR, run_id="r2", cpu_user_ns=6 * S, **host)
+        for end in range(600, HOUR + 1, 600):
+            maker.usage(p, start=end - 600, end=end, cpu_user_ns=S)
+    (run,) = find(maker, 2 * HOUR, "IDLE_RUN")
+    assert run.evidence["requested_cpus"] == together
+
+
 @pytest.mark.parametrize(
     ("fields", "of_each", "expected"),
     [

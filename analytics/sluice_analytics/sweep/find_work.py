@@ -72,6 +72,7 @@ def _idle(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
                                     r["requested_memory_bytes"] or r["peak_rss_bytes"]))
             for r in group
         ])  # fmt: skip
+        asked = [r["requested_cpus"] for r in group if r["requested_cpus"] is not None]
         what = f"run {run_label(first)}" if topic == "run" else f"task {_task_label(first)} of {run_label(first)}"
         yield Finding(
             kind="IDLE_RUN" if topic == "run" else "IDLE_TASK",
@@ -88,7 +89,7 @@ def _idle(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
                 "wall_ns": wall_us * 1000, "cpu_ns": cpu_ns, "cores": cores, "moved_bytes": moved,
                 "called_bytes": called, "task_id": first["task_id"],
                 "live_programs": sum(r["live_programs"] or 0 for r in group),
-                "requested_cpus": first["requested_cpus"], "ended": all(r["phase"] == "END" for r in group),
+                "requested_cpus": sum(asked) if asked else None, "ended": all(r["phase"] == "END" for r in group),
             },
             run_id=first["run_id"], pipeline=first["pipeline"], task=first["task"],
         )  # fmt: skip
