@@ -6,10 +6,12 @@ import io
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from typing import Any
 
+import duckdb
 import fastavro
 import lakes
 import pytest
@@ -26,6 +28,7 @@ import run_sql
 import sources
 
 STREAMING = pathlib.Path(layout.__file__).parent
+ROOT = STREAMING.parents[1]
 
 
 def paths(record: dict[str, Any], named: dict[str, Any], at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -121,6 +124,25 @@ def test_a_statement_with_topic_is_one_of_each() -> None:
     assert len(made) == len(COLUMNS)
     columns = {f"columns.{t}": f"`{t}_id`" for t in COLUMNS}
     assert run_sql.fill(made[0], columns, "f.sql") == "INSERT INTO x.`program` SELECT `program_id` FROM `program`"
+
+
+def test_alerts_are_of_all_findings_but_those_of_information() -> None:
+    """The kinds and severities that the agent has are those that the documentation has, and the SQL selects by them."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "src" / "correlate").glob("*.c")]
+    kind = re.compile(r'(?:\] = \{ |\.r\.kind = )"([A-Z_]+)", (?:\.r\.severity = )?SEVERITY_([A-Z]+)')
+    made = {name: severity for text in texts for name, severity in kind.findall(text)}
+    assert {"FAILED": "ERROR", "STUCK": "WARNING", "IDLE": "INFO"}.items() <= made.items()
+    documented = re.findall(
+        r"^ +\| ([A-Z_]+) \| ([A-Z]+)(: no alert)? \|", (STREAMING / "README.md").read_text(encoding="utf-8"), re.M
+    )
+    assert {name: severity for name, severity, _ in documented} == made
+    statements = run_sql.split((STREAMING / "flink" / "alerts.sql").read_text(encoding="utf-8"))
+    (statement,) = [s for s in statements if "FROM finding" in s]
+    rows = ", ".join(f"('{name}', '{severity}')" for name, severity in made.items())
+    selected = duckdb.sql(
+        f"WITH finding (kind, severity) AS (VALUES {rows}) SELECT kind {statement[statement.index('FROM finding') :]}"
+    ).fetchall()
+    assert {name for (name,) in selected} == {name for name, _, none in documented if not none}
 
 
 def test_newest_checkpoint_is_the_last_whole_one(tmp_path: pathlib.Path) -> None:

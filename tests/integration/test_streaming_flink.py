@@ -190,6 +190,7 @@ class Flink(unittest.TestCase):
         # Another's, in no run, with numbers that JSON has not.
         maker.finding("DISK_FULL", at=105, host_id=HOSTS[0], host_name="node1", message="/ is full",
                       evidence={"free": math.nan, "rate": math.inf, "exit_code": math.nan})
+        maker.finding("IDLE", at=106, host_id=HOSTS[0], host_name="node1", severity="INFO", message="t does nothing")
         # Programs and tasks that end badly are reported by findings alone.
         maker.program(start=100, end=101, **a, exit_code=1)
         maker.program(start=100, end=101, **a, exit_signal=9, oom_killed=True)

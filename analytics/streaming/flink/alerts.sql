@@ -28,7 +28,7 @@ FROM (
 )
 WHERE newest_before IS NULL OR seq > newest_before;
 
--- Findings as the agent reports them. Flink's SQL finds no number in an array by its name, but in JSON it does.
+-- Findings as the agent reports them, but for those that are for information alone. Flink's SQL finds no number in an array by its name, but in JSON it does.
 INSERT INTO alerts
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''), kind, severity, message,
   host_id, host_name, run_id, pipeline, task_id, task, sample, program_id, tool,
@@ -37,7 +37,7 @@ SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.
   TRY_CAST(JSON_QUERY(JSON_STRING(evidence), '$[?(@.name == "exit_signal")].value'
     RETURNING ARRAY<STRING>)[1] AS BIGINT),
   agent_id, '${prefix}sluice.finding', seq
-FROM finding;
+FROM finding WHERE severity IN ('WARNING', 'ERROR');
 
 -- Of each run that ended badly, with findings or without: an older agent makes none.
 INSERT INTO alerts (`time`, kind, severity, message, host_id, host_name, run_id, pipeline, task_id, task, sample,
