@@ -9,35 +9,10 @@ from typing import Any
 
 import pytest
 from executions import GIB, MIB, NEXTFLOW, SNAKEMAKE, add_execution, add_run, same_in_runs
-from lakes import T0, LakeMaker
+from lakes import LakeMaker
+from recommend_kit import advices, of, only
 
-from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.report import emit
-from sluice_analytics.tune import recommend
-from sluice_analytics.tune.advice import Advice
-from sluice_analytics.tune.run_report import Recommendation
-
-DAY_US = 86_400_000_000
-NOW = T0 + DAY_US
-
-
-def advices(lake: LakeMaker, **options: Any) -> dict[str, Advice]:
-    lake.write()
-    with DuckSession(str(lake.path)) as session:
-        return {a.task: a for a in recommend.advices_of(session, **({"now_us": NOW} | options))}
-
-
-def only(lake: LakeMaker, **options: Any) -> Advice:
-    found = advices(lake, **options)
-    assert len(found) == 1
-    return next(iter(found.values()))
-
-
-def of(advice: Advice, what: str) -> Recommendation:
-    found = advice.of(what)
-    assert found is not None, advice
-    return found
-
 
 FORMS: dict[str, tuple[dict[str, Any], str, list[tuple[str, int]]]] = {
     "kubernetes": (NEXTFLOW, r'name: "t(\d+)"', [(r"memory: (\d+)Mi", MIB)]),
