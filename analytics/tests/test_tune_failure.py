@@ -282,6 +282,10 @@ def test_what_the_engine_killed_because_of_it(maker: LakeMaker) -> None:
     assert first.victims == [other["program_id"]]
     assert second.kind == "KILLED_BY_ENGINE" and second.evidence["because_of"] == bad["program_id"]
     assert second.evidence["after_ns"] == 500_000_000
+    maker.finding("KILLED", at=50.5, run_id="r1", task_id="t2", program_id=other["program_id"],
+                  message=f"sleep (pid 3) was ended by SIGTERM, {SENT}")  # fmt: skip
+    first, second = case.report().failures
+    assert (first.victims, second.kind, second.sentence) == ([], "SIGNAL", f"sleep was ended by SIGTERM, {SENT}")
 
 
 def test_an_attempt_that_a_later_one_mended(maker: LakeMaker) -> None:

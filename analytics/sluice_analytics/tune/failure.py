@@ -457,13 +457,18 @@ def _said(node: Node) -> str:
 
 
 def _blame(failures: list[Failure], tasks: list[TaskRow]) -> None:
-    """Tasks that a signal ended soon after another's failure were ended by the engine because of it."""
+    """Tasks that a signal ended soon after another's failure were ended by the engine because of it.
+
+    But not those of which a finding has the sender: who ends a program of its own run has none.
+    """
     by_id = {t.task_id: t for t in tasks}
     for at, failure in enumerate(failures):
         number = failure.exit_signal
         if number is None and failure.exit_code is not None and failure.exit_code > _BIG_EXIT:
             number = failure.exit_code - _BIG_EXIT
         if failure.kind != "SIGNAL" or number not in _ENGINES or failure.task_id is None:
+            continue
+        if "finding" in failure.evidence:
             continue
         began = by_id[failure.task_id].start_time if failure.task_id in by_id else 0
         first = next(
