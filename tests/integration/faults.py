@@ -119,10 +119,15 @@ class FaultTest(AgentTest):
     def read(self, **options):
         """kafka_rules.Result of all that this test's agents delivered; its records are the load's and the agents'."""
         self.cut = 0
+        self.others = []
 
         def keep(topic, r):
-            self.cut += cuts([r]) if topic == "sluice.program" else 0
-            return topic == "sluice.agent" or topic == "sluice.program" and (r["argv"] or ["", ""])[1:2] == [MARK]
+            if topic == "sluice.program":
+                self.cut += cuts([r])
+                if (r["argv"] or ["", ""])[1:2] == [MARK]:
+                    return True
+                self.others.append([r[x] for x in ("phase", "program_id", "comm", "exe", "argv", "forked")])
+            return topic == "sluice.agent"
         return kafka_check.check(self.stack.brokers, self.stack.registry_url, prefix=self.prefix, keep=keep, start_after=0,
                                  **options)
 
@@ -140,9 +145,16 @@ class FaultTest(AgentTest):
         for load in loads:
             self.assertEqual(0, load.failed)
             self.assertGreater(load.started, 0)
-            self.assertEqual([], load.check(programs, all_start=True)[:5], result.summary())
+            self.assertEqual([], load.check(programs, all_start=True)[:5], self.describe(result, load, programs))
         self.assert_only_lost(result, *lost)
         return result
+
+    def describe(self, result, load, programs):
+        """What came, beside what a load has started: for whom looks for a program that is not there."""
+        missing = ["%.3f to %.3f" % times for times in load.missing(programs)[:5]]
+        agents = [(r["event"], r["time"] / 1e6, r["lost"]) for r in self.agent_records(result)]
+        return (f"{result.summary()}\n{load.started} programs, {len(programs)} records of loads; missing: {missing}\n"
+                f"others: {self.others[:10]}\nagent: {agents}")
 
     def assert_only_lost(self, result, *reasons):
         ends = harness.events_counted({"sluice.agent": self.agent_records(result)}, "exit")
