@@ -13,6 +13,7 @@
 #include "correlate/tasks.h"
 #include "correlate/work.h"
 
+/* The parts of the bill that are waits, the field of each, and the words for it. */
 const struct episode_wait episode_waits[EPISODE_WAITS] = {
 	{ BILL_STOPPED, USAGE_WAIT_STOPPED_NS, true, true, "is stopped by a signal, a tracer or a freezer" },
 	{ BILL_NETWORK_FS, USAGE_WAIT_NETWORK_FS_NS, true, false, "waits for a network file system" },
@@ -157,13 +158,11 @@ describe_wait(const struct correlator *c, const struct subject *s, enum episode_
 }
 
 static bool
-describe_throttled(const struct correlator *c, const struct subject *s, const struct look *change,
-    struct finding_draft *d)
+describe_throttled(const struct subject *s, const struct look *change, struct finding_draft *d)
 {
 	double wanted = (double)(change->cpu_ns + change->delay_ns);
 	struct opt_double limit = s->task != NULL && s->task->cpus.known ? s->task->cpus : s->run->cpus;
 
-	(void)c;
 	append_subject(d, s);
 	draft_append(d, " was denied a CPU for ");
 	append_share(d, (double)change->throttled_ns / wanted);
@@ -262,7 +261,7 @@ episode_describe(const struct correlator *c, const struct subject *s, enum episo
     struct finding_draft *d)
 {
 	if (kind == EPISODE_THROTTLED)
-		return describe_throttled(c, s, change, d);
+		return describe_throttled(s, change, d);
 	if (kind == EPISODE_PRESSURE)
 		return describe_pressure(c, s, change, d);
 	if (kind == EPISODE_DISK)

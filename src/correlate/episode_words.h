@@ -50,6 +50,8 @@ episode_number(const struct usage *u, enum usage_field field)
  * that wait for a signal, wait so for what they have started.
  */
 const struct episode_wait *episode_largest_wait(const struct look *d);
+
+/* Returns true if nothing of it has used a CPU, switched, moved a byte, begun or ended. */
 static inline bool
 episode_is_still(const struct look *d)
 {
