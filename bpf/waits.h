@@ -183,14 +183,14 @@ static __always_inline void
 process_sample(struct task_struct *t, struct proc *p)
 {
 	u64 moved = moved_over_internet(p);
+	u64 since_ns = p->sampled_ns ? p->sampled_ns : p->program_start_ns;
 
 	if (!waits_before_ns || p->sampled_ns == waits_pass_ns)
 		return;
 	waits_settle(p);
 	/* A program that moves bytes, and waits for any of several files, waits for those sockets. */
 	p->poll_class = WAIT_POLL;
-	if (p->sampled_ns && (moved - p->moved_bytes) * 1000000000 >=
-	    WAIT_MOVED_BYTES_PER_S * (waits_pass_ns - p->sampled_ns))
+	if ((moved - p->moved_bytes) * 1000000000 >= WAIT_MOVED_BYTES_PER_S * (waits_pass_ns - since_ns))
 		p->poll_class = WAIT_NETWORK;
 	p->moved_bytes = moved;
 	p->sampled_ns = waits_pass_ns;

@@ -156,6 +156,8 @@ class Lab(harness.LakeTest):
                      "peak_memory_bytes", "peak_memory_source")
             self.assertEqual({name: r[name] for name in names}, {name: step(tool)[name] for name in names})
             self.assertGreater(r["demand_confidence"], 0.5, (tool, r["bill"]))
+        download = records[step("curl")["task_id"]]["bill"]  # curl polls, also when it is first seen
+        self.assertLess(4 * download["poll_ns"], download["network_ns"], download)
         starved = records[step("gzip")["task_id"]]
         self.assertEqual(("COMPUTE", "RUN_QUEUE"), (starved["demand"], starved["denied"]), starved["bill"])
         for r in records.values():
