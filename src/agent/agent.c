@@ -26,23 +26,12 @@
 #define RAISED_NICE (-10)
 #define FORMER_WAITS 1000	/* of a millisecond each */
 
-static int64_t
-wall_minus_boot_ns(void)
+/* Learns whether the clock was set. */
+static void
+look_at_clock(struct agent *a)
 {
-	uint64_t before, wall, after, least = UINT64_MAX;
-	int64_t difference = 0;
-
-	/* Take the closest of several pairs of readings: this thread may have lost the CPU between others. */
-	for (int i = 0; i < 5; i++) {
-		before = clock_ns(CLOCK_BOOTTIME);
-		wall = clock_ns(CLOCK_REALTIME);
-		after = clock_ns(CLOCK_BOOTTIME);
-		if (after - before < least) {
-			least = after - before;
-			difference = (int64_t)(wall - before);
-		}
-	}
-	return difference;
+	a->wall_ahead_ns = clock_wall_ahead_ns(a->wall_ahead_ns);
+	correlator_set_clock(a->correlator, a->wall_ahead_ns);
 }
 
 static void
@@ -129,7 +118,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	time_second(a);
 	a->second_ns = now;
-	correlator_set_clock(a->correlator, wall_minus_boot_ns());
+	look_at_clock(a);
 	if (a->probes != NULL)
 		make_pass(a, is_due);
 	agent_read_titles(a);
@@ -329,7 +318,7 @@ agent_begin(struct agent *a, const struct agent_options *options, char *error, s
 		r = decoder_new(&agent_decode_ops, a, &a->decoder);
 	if (r < 0)
 		return r;
-	correlator_set_clock(a->correlator, wall_minus_boot_ns());
+	look_at_clock(a);
 	a->start_ns = a->last_record_ns = a->second_ns = clock_ns(CLOCK_BOOTTIME);
 	return open_timers(a);
 }

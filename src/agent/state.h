@@ -154,6 +154,7 @@ struct agent {
 	struct subscription_stats subscription_stats;
 
 	uint64_t second_ns;		/* when on_second ran last */
+	int64_t wall_ahead_ns;		/* as of clock_wall_ahead_ns() then */
 	uint64_t second_position;	/* of the ring, after the pass of that second */
 	struct sight sight;		/* of a host's agent */
 	bool is_quiet;			/* no event arrived in the second before it, and there are no subscriptions */

@@ -58,4 +58,13 @@ clock_deadline(uint32_t ms)
 	return ts;
 }
 
+#define CLOCK_NOISE_NS 100000	/* as good as it is measured, also on a busy host */
+
+/*
+ * Returns how far CLOCK_REALTIME is ahead of CLOCK_BOOTTIME, in nanoseconds. That is the same until the clock is set:
+ * what is measured now counts only if it differs from known_ns, the answer before (0: none), by CLOCK_NOISE_NS. So one
+ * moment has one wall-clock time, whenever it is asked for.
+ */
+int64_t clock_wall_ahead_ns(int64_t known_ns);
+
 #endif
