@@ -19,8 +19,9 @@ class Clock(LakeTest):
         with open(path, "wb", buffering=0) as f:
             f.write(struct.pack("<q", 0))
             env = harness.plain_environment(LD_PRELOAD=harness.built("libstepped_clock.so"), STEPPED_CLOCK=path)
-            with subprocess.Popen([harness.SLUICE, "run", "--quiet", "--own-probes", "--interval", "1s", "--task", "t", "--lake", self.lake,
-                                   "--", "sleep", str(SECONDS)], env=env) as run:
+            line = [harness.SLUICE, "run", "--quiet", "--own-probes", "--interval", "1s", "--task", "t", "--lake", self.lake,
+                    "--", "sleep", str(SECONDS)]
+            with subprocess.Popen(line, env=env) as run:
                 off = 0
                 while run.poll() is None:
                     off = OFF_NS - off
