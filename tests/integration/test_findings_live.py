@@ -292,7 +292,10 @@ class PressureTest(LiveTest):
             def found():
                 return os.path.isdir(os.path.join(agent.lake, "sluice.finding")) and \
                     [f for f in once(read_cat(agent.lake, "finding")) if f["kind"] == "MEMORY_PRESSURE"]
-            agent.wait(found, LIFE / 2, what="finding")
+            try:
+                agent.wait(found, LIFE / 2, what="finding")
+            except AssertionError as e:
+                self.fail(f"{e}\n{[(r['task'], r['phase'], r['usage'], r['bill']) for r in read_cat(agent.lake, 'task')]}")
             time.sleep(8 * P)
             (pressed,) = found()
             self.assertGreaterEqual(evidence(pressed)["pressure_ns"], 0.2 * evidence(pressed)["period_ns"])
